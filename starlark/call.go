@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"go.starlark.net/starlark"
-
-	"muru"
 )
 
 // CallOptions say how [Call] calls. The zero value inherits everything.
@@ -49,7 +47,7 @@ func Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o Call
 		parent = &scope{run: r}
 	}
 	if err := checkArity(fn, len(args)); err != nil {
-		return nil, newError(parent, err)
+		return nil, err
 	}
 	Freeze(append(starlark.Tuple{fn}, args...)...)
 	if o.Limits.Wall > 0 {
@@ -125,7 +123,7 @@ func checkArity(fn starlark.Callable, given int) error {
 		}
 	}
 	if given < required || given > positional && !f.HasVarargs() || keywords > 0 {
-		return muru.Errorf(muru.KindUsage, "%s (defined at %s) cannot be called with %d arguments", f.Name(), f.Position(), given)
+		return usageAt(f.Position(), "", "%s cannot be called with %d arguments", f.Name(), given)
 	}
 	return nil
 }

@@ -198,9 +198,12 @@ func (s *scope) frame(f starlark.CallFrame) Frame {
 func usageAt(pos syntax.Position, hint, format string, args ...any) *Error {
 	m := muru.Errorf(muru.KindUsage, format, args...)
 	m.Hint = hint
-	e := &Error{Kind: m.Kind, Message: m.Message, Hint: hint, err: m}
-	if pos.IsValid() {
-		e.Where = Frame{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col)}.where()
+	return &Error{Kind: m.Kind, Message: m.Message, Hint: hint, Where: wherePos(pos), err: m}
+}
+
+func wherePos(pos syntax.Position) string {
+	if !pos.IsValid() {
+		return ""
 	}
-	return e
+	return Frame{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col)}.where()
 }
