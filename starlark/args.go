@@ -23,9 +23,13 @@ import (
 // int, float or bool is that; a list or tuple is split at commas, its
 // elements typed by those of the default, and grows when the flag is
 // repeated; {} takes KEY=VALUE, repeated; None, or no default, is a string.
-// A word such as -5 is a value. Errors are of kind usage.
-func Args(file string, fn *starlark.Function, args []string) (starlark.Tuple, []starlark.Tuple, *muru.Error) {
-	return bind(file, functionParams(fn), args)
+// A word such as -5 is a value. Errors are *muru.Error of kind usage.
+func Args(file string, fn *starlark.Function, args []string) (starlark.Tuple, []starlark.Tuple, error) {
+	positional, named, err := bind(file, functionParams(fn), args)
+	if err != nil {
+		return nil, nil, err
+	}
+	return positional, named, nil
 }
 
 // CheckArgs is what can be said about args before the recipe is executed:

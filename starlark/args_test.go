@@ -92,9 +92,10 @@ func TestArgsAreTypedByTheDefaults(t *testing.T) {
 		}
 		out := strings.Join(got, " ")
 		if err != nil {
-			out = strings.TrimSuffix(err.Message+"\n"+err.Hint, "\n")
-			if err.Kind != muru.KindUsage {
-				t.Errorf("main(%s) %s: kind %v", tt.signature, tt.args, err.Kind)
+			e, _ := errors.AsType[*muru.Error](err)
+			out = strings.TrimSuffix(e.Message+"\n"+e.Hint, "\n")
+			if e.Kind != muru.KindUsage {
+				t.Errorf("main(%s) %s: kind %v", tt.signature, tt.args, e.Kind)
 			}
 		}
 		if out != tt.want {
@@ -191,7 +192,7 @@ func FuzzArgs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		args, kwargs, err := Args("f.star", fn, strings.Split(line, "\x00"))
 		if err != nil {
-			if err.Kind != muru.KindUsage || err.Message == "" {
+			if muru.KindOf(err) != muru.KindUsage || err.Error() == "" {
 				t.Errorf("%q: %+v", line, err)
 			}
 			return

@@ -96,6 +96,9 @@ func newError(s *scope, err error) *Error {
 		e = &copied
 		e.err = err
 		e.Stack = slices.Concat(inner.Stack, stackOf(s, frames))
+		if e.Where == "" && len(e.Stack) > 0 {
+			e.Where = e.Stack[0].where() // a builtin was called there by itself
+		}
 	} else {
 		e = &Error{Message: raised.Error(), err: err}
 		e.describe(err)

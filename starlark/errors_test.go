@@ -125,7 +125,7 @@ func TestMainReturnsItsValue(t *testing.T) {
 		t.Errorf("got %v, %v", v, err)
 	}
 	_, err = s.runFile(t.Context(), "bad.star")
-	if got, want := text(t, err), "main is a int, not a function"; got != want {
+	if got, want := text(t, err), "bad.star: main is no function but of type int"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

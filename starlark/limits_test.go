@@ -37,7 +37,7 @@ func (s *stage) start(cancelWith error) (cancel func(), result func() error) {
 	}()
 	within(s.t, 10*time.Second, "reaching ready()", reached)
 	return func() { stop(cancelWith) }, func() error {
-		within(s.t, 200*time.Millisecond, "the end of the run", done)
+		within(s.t, 10*time.Second, "the end of the run", done)
 		return failure
 	}
 }
@@ -96,6 +96,30 @@ func TestCancelAndBudgetsCannotBeCaught(t *testing.T) {
 			if len(s.acted) != 0 {
 				t.Error("the recipe went on after the cancel")
 			}
+		})
+	}
+}
+
+func TestCancelTakesLessThan200Milliseconds(t *testing.T) {
+	for name, source := range map[string]string{
+		"loop":     endless,
+		"blocked":  "ready()\nblock()\n",
+		"branches": "def spin():\n    for _ in range(1000000000000):\n        pass\nready()\nparallel([spin, block, spin])\n",
+		"copying":  "def main():\n    ready()\n    all(range(1, 1000000000000))\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			quickest := time.Hour
+			for range 3 { // the best of three: the machine may be busy with something else
+				s := newStage(t, map[string]string{"main.star": source})
+				cancel, result := s.start(nil)
+				start := time.Now()
+				cancel()
+				result()
+				if quickest = min(quickest, time.Since(start)); quickest < 200*time.Millisecond {
+					return
+				}
+			}
+			t.Errorf("took %v", quickest)
 		})
 	}
 }

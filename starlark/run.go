@@ -72,11 +72,11 @@ func (f *File) callMain(thread *starlark.Thread, main starlark.Value, args []str
 	}
 	fn, ok := main.(*starlark.Function)
 	if !ok {
-		return nil, muru.Errorf(muru.KindUsage, "main is a %s, not a function", main.Type())
+		return nil, muru.Errorf(muru.KindUsage, "%s: main is no function but of type %s", f.source.name, main.Type())
 	}
-	positional, named, usage := Args(f.source.name, fn, args)
-	if usage != nil {
-		return nil, usage
+	positional, named, err := Args(f.source.name, fn, args)
+	if err != nil {
+		return nil, err
 	}
 	return starlark.Call(thread, fn, positional, named)
 }
