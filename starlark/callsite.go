@@ -1,6 +1,8 @@
 package starlark
 
 import (
+	"slices"
+
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -233,19 +235,28 @@ func isParam(src *source, id *syntax.Ident) bool {
 		return false
 	}
 	for _, fn := range functionsAround(src.tree, id.NamePos) {
-		for _, param := range fn.Params {
-			switch p := param.(type) {
-			case *syntax.BinaryExpr:
-				param = p.X
-			case *syntax.UnaryExpr:
-				param = p.X
-			}
-			if param == syntax.Expr(id) {
-				return true
-			}
+		if slices.Contains(paramIdents(fn), id) {
+			return true
 		}
 	}
 	return false
+}
+
+// paramIdents returns the names of fn's parameters where they are declared.
+func paramIdents(fn *resolve.Function) []*syntax.Ident {
+	var idents []*syntax.Ident
+	for _, param := range fn.Params {
+		switch p := param.(type) {
+		case *syntax.BinaryExpr:
+			param = p.X
+		case *syntax.UnaryExpr:
+			param = p.X
+		}
+		if id, ok := param.(*syntax.Ident); ok {
+			idents = append(idents, id)
+		}
+	}
+	return idents
 }
 
 func (r *run) isBuiltin(name string) bool {

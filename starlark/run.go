@@ -16,8 +16,9 @@ type run struct {
 	predeclared starlark.StringDict
 	compute     *activity
 
-	mu      sync.Mutex
-	modules map[*source]*loaded // guarded by mu
+	mu      sync.Mutex                  // guards the fields below
+	modules map[*source]*loaded         // executed, or being
+	frozen  map[*starlark.Function]bool // with the globals of their modules
 }
 
 // Run executes the recipe: its top level, then main, if it defines one, with
@@ -61,6 +62,7 @@ func (f *File) newRun() *run {
 		predeclared: maps.Clone(f.rt.predeclared),
 		compute:     new(activity),
 		modules:     make(map[*source]*loaded),
+		frozen:      make(map[*starlark.Function]bool),
 	}
 	r.predeclared[runName] = runValue{r}
 	return r
