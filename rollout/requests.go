@@ -1,0 +1,119 @@
+package rollout
+
+import (
+	"time"
+
+	"muru"
+)
+
+// Caller says who asks for a change. Every request carries it: events name By,
+// and what Run owns is released by [Engine.EndRun]. Key identifies the call
+// within the run; asking again with the same key finds what the first call
+// made.
+type Caller struct {
+	Run int    // 0: no run
+	Key string // empty: not repeatable
+	By  string // user, "run 7" or "muru"
+}
+
+// AppRequest declares an app or changes the fields that Change sets on its
+// route. It is idempotent.
+type AppRequest struct {
+	Caller
+	Name   string
+	Change []RouteChange
+}
+
+// RouteChange sets one keyword of a route. Keyword, and Value printed by
+// %v-like text in Old and New, are what app.changed says.
+type RouteChange struct {
+	Keyword string
+	Apply   func(*muru.Route) // sets the value
+	Print   func(muru.Route) string
+}
+
+// DeployRequest starts an app's next release.
+type DeployRequest struct {
+	Caller
+	App  string
+	Plan muru.ReleasePlan
+	Hold bool
+}
+
+// SplitRequest sets shares by hand; the rest is the baseline's. No shares
+// give everything back.
+type SplitRequest struct {
+	Caller
+	App    string
+	Shares []muru.SplitArm
+}
+
+// ReleaseRequest is promote, or stop of one release.
+type ReleaseRequest struct {
+	Caller
+	Release muru.ReleaseID
+	Reason  string
+}
+
+// RollbackRequest is rollback of an app, or of a release if Release is set.
+type RollbackRequest struct {
+	Caller
+	App     string
+	Release muru.ReleaseID
+	To      muru.ReleaseID // zero: the release that served before
+	Reason  string
+}
+
+// CanaryRequest starts a rollout. Zero values of MinRequests and Deadline
+// mean exactly that; [NewCanary] has the defaults.
+type CanaryRequest struct {
+	Caller
+	Release     muru.ReleaseID
+	Steps       []muru.Step // Share and Hold; Number and Of are filled in
+	Gates       []muru.Gate // beside the default ones; naming one of those replaces it
+	Approve     muru.Approve
+	Judge       string // "threshold"
+	MinRequests int
+	Deadline    time.Duration // per step, from its start; 0: hold + 10m
+	OnNoData    muru.NoData
+}
+
+// ObserveRequest is the judge without the hands.
+type ObserveRequest struct {
+	Caller
+	Release     muru.ReleaseID
+	Gates       []muru.Gate
+	Hold        time.Duration
+	MinRequests int
+	Deadline    time.Duration // 0: hold + 10m
+}
+
+// RolloutRequest is pause, resume or abort.
+type RolloutRequest struct {
+	Caller
+	Rollout int
+	Step    int // resume: the step it must be waiting for; 0: whichever
+	Reason  string
+}
+
+// EventQuery selects events. Zero fields select all.
+type EventQuery struct {
+	App     string
+	Release muru.ReleaseID // its events and those of its workers and rollouts
+	Rollout int
+	Run     int
+	Since   time.Time
+	Kind    string      // may end in *
+	Level   *muru.Level // this level and above
+	Limit   int         // keep the newest; 0: all
+}
+
+// RunEnd says how a run ended, for [Engine.EndRun].
+type RunEnd uint8
+
+// The ends of a run.
+const (
+	RunFinished RunEnd = iota
+	RunFailed
+	RunCancelled
+)
