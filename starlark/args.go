@@ -164,8 +164,12 @@ func (b *binder) find(name string) (p *parameter, negated bool) {
 	return nil, false
 }
 
-func (b *binder) keywords() *parameter { return b.special(func(p parameter) bool { return p.Keywords }) }
-func (b *binder) variadic() *parameter { return b.special(func(p parameter) bool { return p.Variadic }) }
+func (b *binder) keywords() *parameter {
+	return b.special(func(p parameter) bool { return p.Keywords })
+}
+func (b *binder) variadic() *parameter {
+	return b.special(func(p parameter) bool { return p.Variadic })
+}
 
 func (b *binder) special(is func(parameter) bool) *parameter {
 	if i := slices.IndexFunc(b.params, is); i >= 0 {
