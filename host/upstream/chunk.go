@@ -93,8 +93,10 @@ func parseChunkLine(line []byte) (int64, error) {
 	if digits == 0 {
 		return bad()
 	}
-	rest := bytes.TrimLeft(line[digits:], " \t")
-	if len(rest) > 0 && rest[0] != ';' {
+	// White space may pad a size, but not come before an extension: RFC 9112
+	// lets it, others do not understand it.
+	rest := line[digits:]
+	if len(rest) > 0 && rest[0] != ';' && len(bytes.Trim(rest, " \t")) > 0 {
 		return bad()
 	}
 	for _, c := range rest {
