@@ -33,7 +33,7 @@ type call struct {
 	ctx   context.Context
 	c     *conn
 	x     *muru.Exchange
-	hooks *Hooks
+	hooks Hooks
 
 	built    bool    // the connection's out holds the head already
 	refused  error   // why the request could not be built
@@ -110,10 +110,11 @@ func (k *call) where() string {
 }
 
 // watch lets the end of the context interrupt the connection. The result
-// stops that and reports whether it was in time. It allocates (the context's
-// children, the function's closure): about 300 ns and 3 allocations of a
-// request, avoided where the context cannot end or has an AfterFunc of its
-// own.
+// stops that and reports whether it was in time. It is the dearest part of a
+// request that is not a system call, 0.7 µs and up to 5 allocations (the
+// context's channel and map of children, the child, a closure), and is spared
+// where the context cannot end or has an AfterFunc method of its own. A read
+// deadline that polls the context instead costs more.
 func (k *call) watch() (stop func() bool) {
 	if k.ctx.Done() == nil {
 		return func() bool { return true }
