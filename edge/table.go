@@ -133,8 +133,8 @@ func (m *match) matches(method string, header http.Header) bool {
 func plainHost(host string) string {
 	if strings.HasPrefix(host, "[") {
 		host, _, _ = strings.Cut(host[1:], "]")
-	} else if i := strings.IndexByte(host, ':'); i >= 0 {
-		host = host[:i]
+	} else if i := strings.IndexByte(host, ':'); i >= 0 && i == strings.LastIndexByte(host, ':') {
+		host = host[:i] // more than one colon: a bare IPv6 address, as in a route
 	}
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
