@@ -57,12 +57,11 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (q *request) serve() {
 	q.findClient()
-	q.state = q.find()
-	switch {
-	case q.r.Method == http.MethodConnect:
-		q.refuse(muru.ReasonMalformed, "")
+	if path := q.r.URL.Path; q.r.Method == http.MethodConnect || path != "" && path[0] != '/' {
+		q.refuse(muru.ReasonMalformed, "") // we are no tunnel, and * is for us alone
 		return
-	case q.state == nil:
+	}
+	if q.state = q.find(); q.state == nil {
 		q.refuse(muru.ReasonNoRoute, "")
 		return
 	}
