@@ -37,7 +37,8 @@ type answer struct {
 	upgraded *upgradedConn
 }
 
-// Inform sends an interim answer to clients that understand one.
+// Inform sends an interim answer to clients that understand one. 100 is not
+// the app's to say: the edge asks for a body when it is first read.
 func (a *answer) Inform(status int, header []muru.Field) error {
 	if err := a.reachable(); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (a *answer) Inform(status int, header []muru.Field) error {
 	if status < 100 || status > 199 || status == http.StatusSwitchingProtocols || a.held {
 		panic(fmt.Sprintf("BUG: interim answer %d, head passed: %v", status, a.held))
 	}
-	if !a.q.r.ProtoAtLeast(1, 1) {
+	if status == http.StatusContinue || !a.q.r.ProtoAtLeast(1, 1) {
 		return nil
 	}
 	h := a.q.w.Header()

@@ -14,6 +14,9 @@ import (
 // A body is a request's body on its way to a worker. Its first Read asks a
 // client that waits for it (Expect: 100-continue) to go on. Used by one
 // goroutine at a time.
+//
+// net/http notices that a client has left only once the body was read to its
+// end; before that, a read of it fails.
 type body struct {
 	from     io.Reader
 	control  *http.ResponseController

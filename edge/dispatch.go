@@ -68,9 +68,10 @@ func (q *request) finish(out muru.Outcome) {
 		q.end(now, a.status, muru.ReasonNone, true)
 	case reasonOf(cause) == muru.ReasonClientGone:
 		q.abort = true
-		if a.sent && (a.stream || a.upgraded != nil) {
+		if q.inStream() {
 			// Clients end streams by leaving. What they saw is the head.
-			q.end(now, a.status, muru.ReasonClientGone, true)
+			q.end(now, a.status, muru.ReasonNone, true)
+			q.reason = muru.ReasonClientGone // for the log
 			return
 		}
 		q.end(now, muru.ReasonClientGone.Status(), muru.ReasonClientGone, out.Answered || out.Err == nil)
@@ -100,6 +101,11 @@ func (q *request) cause(err error) error {
 	return err
 }
 
+// inStream reports whether the client has the head of a stream or upgrade.
+func (q *request) inStream() bool {
+	return q.answer.sent && (q.answer.stream || q.answer.upgraded != nil)
+}
+
 // fail ends a request that its release did not answer, with the client there.
 func (q *request) fail(now time.Time, cause error) {
 	reason := reasonOf(cause)
@@ -108,6 +114,12 @@ func (q *request) fail(now time.Time, cause error) {
 	}
 	if q.answer.sent {
 		q.abort = true
+		if q.inStream() && errors.Is(cause, muru.ErrDrainCut) {
+			// Drains end streams. It is not the release that failed.
+			q.end(now, q.answer.status, muru.ReasonNone, true)
+			q.reason = reason // for the log
+			return
+		}
 		q.end(now, reason.Status(), reason, true)
 		return
 	}

@@ -135,8 +135,10 @@ func (e *Edge) Close(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
-	err := e.server.Shutdown(ctx)
-	// Shutdown does not know of upgraded connections.
+	// Shutdown does not know of upgraded connections, and its error does not
+	// say whether there was anything to wait for.
+	_ = e.server.Shutdown(ctx)
+	var err error
 	if !e.waitIdle(ctx) {
 		err = context.Cause(ctx)
 		e.cut(muru.ErrDrainCut)

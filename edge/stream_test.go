@@ -299,3 +299,38 @@ func TestAnIdleUpgradeIsCutWhenTheEdgeCloses(t *testing.T) {
 		t.Error("the connection is open")
 	}
 }
+
+func TestLeavingAStreamIsNoFailure(t *testing.T) {
+	sink := &heard{}
+	f := newFront(t, Options{})
+	f.Judge("shop", nil, sink)
+	for _, cause := range []error{muru.ErrClientGone, muru.ErrDrainCut} {
+		cut := make(chan struct{})
+		f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(ctx context.Context, x *muru.Exchange) muru.Outcome {
+			x.Start(time.Now())
+			if err := x.Answer.Head(200, eventStream, -1); err != nil {
+				return muru.Outcome{Err: err}
+			}
+			select {
+			case <-ctx.Done():
+			case <-cut:
+			}
+			return muru.Outcome{Err: cause}
+		})}))
+		conn := f.dial()
+		conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		conn.response("GET")
+		if cause == muru.ErrDrainCut {
+			close(cut)
+			if _, err := conn.r.ReadByte(); err == nil {
+				t.Error("the stream goes on")
+			}
+		}
+		conn.Close()
+	}
+	for _, h := range sink.wait(t, 2) {
+		if h.fact.Status != 200 || h.fact.Reason != muru.ReasonNone || !h.fact.Stream || h.fact.Duration > time.Second {
+			t.Errorf("%+v", h.fact)
+		}
+	}
+}
