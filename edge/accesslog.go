@@ -12,13 +12,14 @@ import (
 const (
 	// accessFlush is how old a line may be before it is in the file.
 	accessFlush = time.Second
-	// accessPath bounds what a line holds of a path.
-	accessPath = 2048
+	// accessText bounds what a line holds of each thing the client chose.
+	accessText = 2048
 )
 
 // An accessLog writes one JSON line for each request. Lines are gathered and
 // written at least every accessFlush while the edge serves; otherwise at once.
-// Nothing secret is in a line: no cookie, no header, no query.
+// Nothing secret is in a line: no cookie, no header, no query. What net/http
+// answers by itself, because the head cannot be parsed, has no line.
 type accessLog struct {
 	handler slog.Handler // nil: no log
 
@@ -96,10 +97,6 @@ func (l *accessLog) request(q *request, now time.Time) {
 	if l.handler == nil {
 		return
 	}
-	path := q.r.URL.EscapedPath()
-	if len(path) > accessPath {
-		path = path[:accessPath]
-	}
 	record := slog.NewRecord(now.UTC(), slog.LevelInfo, "request", 0)
 	attrs := make([]slog.Attr, 0, 18)
 	attrs = append(attrs, slog.String("id", q.id))
@@ -110,9 +107,9 @@ func (l *accessLog) request(q *request, now time.Time) {
 		attrs = append(attrs, slog.String("release", q.choice.release.Name()))
 	}
 	attrs = append(attrs,
-		slog.String("method", q.r.Method),
-		slog.String("host", q.r.Host),
-		slog.String("path", path),
+		slog.String("method", clip(q.r.Method)),
+		slog.String("host", clip(q.r.Host)),
+		slog.String("path", clip(q.r.URL.EscapedPath())),
 		slog.Int("status", q.status),
 	)
 	if q.reason != 0 {
@@ -134,6 +131,8 @@ func (l *accessLog) request(q *request, now time.Time) {
 	record.AddAttrs(attrs...)
 	_ = l.handler.Handle(context.Background(), record)
 }
+
+func clip(text string) string { return text[:min(len(text), accessText)] }
 
 // milliseconds rounds to a microsecond, which is what a clock is good for.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -10,6 +10,7 @@ import (
 // dispatch gives the request to the release it was picked for, and ends it.
 func (q *request) dispatch() {
 	defer q.closeUpgrade()
+	defer q.endInPanic()
 	out := q.do()
 	if errors.Is(out.Err, muru.ErrDraining) && !q.answer.sent && !q.clientLeft() {
 		// The release began to leave between our look at the table and its
@@ -137,7 +138,7 @@ func (q *request) fail(now time.Time, cause error) {
 
 // end counts the request and tells its judge.
 func (q *request) end(now time.Time, status int, reason muru.Reason, answered bool) {
-	q.status, q.reason = status, reason
+	q.status, q.reason, q.ended = status, reason, true
 	wait, started := q.x.QueueWait()
 	took := now.Sub(q.arrived)
 	if !started {
@@ -207,6 +208,17 @@ func (q *request) rescue(base *target) {
 	}
 	wait, _ := again.QueueWait()
 	base.stats.count(q.status, q.reason, now.Sub(q.arrived), wait)
+}
+
+// endInPanic counts a request whose backend panicked, against its release, and
+// lets net/http log the panic and cut the connection.
+func (q *request) endInPanic() {
+	if p := recover(); p != nil {
+		if !q.ended {
+			q.end(time.Now(), muru.ReasonWorkerCrashed.Status(), muru.ReasonWorkerCrashed, true)
+		}
+		panic(p)
+	}
 }
 
 // closeUpgrade closes a connection that the backend had, which net/http no

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -277,5 +278,41 @@ func TestABackendThatAnswersMoreThanPromisedIsNotBelieved(t *testing.T) {
 	})}))
 	if r := f.get("/"); r.StatusCode != 502 {
 		t.Errorf("%s %s", r.Status, r.body)
+	}
+}
+
+func TestABackendThatPanicsCountsAgainstItsRelease(t *testing.T) {
+	var log lines
+	sink := &heard{}
+	f := newFront(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	f.Judge("shop", nil, sink)
+	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(context.Context, *muru.Exchange) muru.Outcome {
+		panic("BUG: on purpose")
+	})}))
+	conn := f.dial()
+	conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if _, err := conn.r.ReadByte(); err == nil {
+		t.Error("answered")
+	}
+	if fact := sink.wait(t, 1)[0].fact; fact.Status != 502 {
+		t.Errorf("%+v", fact)
+	}
+	eventually(t, func() bool { return strings.Contains(log.String(), "BUG: on purpose") })
+	if c := f.Counts(rel(5)); c != (Counts{Requests: 1, ServerErrors: 1}) {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAHostileConnectionHeaderIsCheap(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: says("r5")}))
+	conn := f.dial()
+	began := time.Now()
+	conn.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: " + strings.Repeat("a,", 15000) + "\r\n" + strings.Repeat("b:\r\n", 8000) + "\r\n")
+	if r := conn.response("GET"); r.StatusCode != 200 {
+		t.Errorf("%s", r.Status)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
 	}
 }

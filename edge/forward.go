@@ -97,20 +97,17 @@ func hasToken(lines []string, token string) bool {
 // underscore, and what only a trusted proxy may say.
 func (q *request) header(upgrade string) []muru.Field {
 	h := q.r.Header
-	named := h["Connection"]
-	if len(named) == 1 && isPlainConnection(named[0]) {
-		named = nil
-	}
+	named := namedFields(h["Connection"])
 	fields := make([]muru.Field, 0, len(h)+8)
 	for name, values := range h {
-		if q.drops(name) || named != nil && hasToken(named, strings.ToLower(name)) {
+		if q.drops(name) || named[name] {
 			continue
 		}
 		for _, value := range values {
 			fields = append(fields, muru.Field{Name: name, Value: value})
 		}
 	}
-	if cookies := h["Cookie"]; len(cookies) > 0 && !hasToken(named, "cookie") {
+	if cookies := h["Cookie"]; len(cookies) > 0 && !named["Cookie"] {
 		if line := cookieHeader(cookies); line != "" {
 			fields = append(fields, muru.Field{Name: "Cookie", Value: line})
 		}
@@ -153,7 +150,21 @@ func (q *request) drops(name string) bool {
 	return strings.HasPrefix(name, "Muru-") || strings.IndexByte(name, '_') >= 0
 }
 
-// isPlainConnection reports whether a Connection header names no other field.
-func isPlainConnection(value string) bool {
-	return slices.Contains([]string{"keep-alive", "close", "Upgrade", "upgrade", "Keep-Alive"}, value)
+// namedFields returns the fields that a Connection header says are of this
+// connection alone. It is nil in the usual cases. A set, because a hostile
+// client can name thousands.
+func namedFields(connection []string) map[string]bool {
+	if len(connection) == 0 {
+		return nil
+	}
+	if len(connection) == 1 && slices.Contains([]string{"keep-alive", "Keep-Alive", "close", "Upgrade", "upgrade"}, connection[0]) {
+		return nil
+	}
+	named := map[string]bool{}
+	for _, line := range connection {
+		for name := range strings.SplitSeq(line, ",") {
+			named[http.CanonicalHeaderKey(strings.TrimSpace(name))] = true
+		}
+	}
+	return named
 }

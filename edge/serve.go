@@ -37,6 +37,7 @@ type request struct {
 	status    int
 	reason    muru.Reason
 	rescued   bool
+	ended     bool // counted
 	abort     bool // the connection must be cut
 	pageBytes int64
 }
@@ -113,7 +114,8 @@ func (q *request) find() *state {
 }
 
 // answersItself answers a route's health path (whatever serves: it says that
-// the edge is there) and its redirects, both compared as decoded.
+// the edge is there) and its redirects. Both are whole paths, compared as
+// decoded; those outside the route's own path are never asked for here.
 func (q *request) answersItself(route *muru.Route) bool {
 	path := q.r.URL.Path
 	h := q.w.Header()
