@@ -78,6 +78,11 @@ func (r *recorder) harmed(h muru.Harm) int {
 func (r *recorder) wait(t *testing.T, kind, text string) string {
 	t.Helper()
 	var found string
+	defer func() {
+		if t.Failed() {
+			t.Logf("events: %+v", r.events)
+		}
+	}()
 	eventually(t, kind+" with "+text, func() bool {
 		for _, message := range r.of(kind) {
 			if strings.Contains(message, text) {

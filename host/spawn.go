@@ -32,9 +32,10 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // spawn starts a process for the worker's number and its supervisor.
 func (r *release) spawn(number int) (*worker, error) {
+	token := rand.Text()
 	w := &worker{
-		r: r, number: number, token: rand.Text(),
-		files:  filesOf(filepath.Join(r.dir, itoa(number))),
+		r: r, number: number, token: token,
+		files:  filesOf(filepath.Join(r.dir, itoa(number)), token),
 		orders: make(chan func(), 16), ready: make(chan struct{}), gone: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 	for i := range r.plan.Threads {

@@ -90,16 +90,25 @@ func (w *worker) slotOf(ident uint64) *slot {
 	return nil
 }
 
-// applicationFrames leaves out the frames of the worker's own code and of the
-// import machinery.
+// applicationFrames leaves out what is not the application's: the worker's
+// own code and what called that, the worker's code that the application
+// called (such as for its request's body), and the import machinery.
 func applicationFrames(frames []muru.Frame) []muru.Frame {
-	var kept []muru.Frame
-	for _, f := range frames {
-		if !strings.HasPrefix(f.File, runtimePrefix) && !strings.HasPrefix(f.File, "<frozen importlib") {
-			kept = append(kept, f)
-		}
+	ours := func(f muru.Frame) bool { return strings.HasPrefix(f.File, runtimePrefix) }
+	inner := slices.IndexFunc(frames, func(f muru.Frame) bool { return !ours(f) })
+	if inner < 0 {
+		return nil
 	}
-	return kept
+	outer := slices.IndexFunc(frames[inner:], ours)
+	switch {
+	case outer >= 0:
+		frames = frames[inner : inner+outer]
+	case inner > 0:
+		return nil // the worker waits, called by Python's own machinery
+	}
+	return slices.DeleteFunc(slices.Clone(frames), func(f muru.Frame) bool {
+		return strings.HasPrefix(f.File, "<frozen importlib")
+	})
 }
 
 // stackLines are the lines of a stack as the log has them.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -152,6 +153,7 @@ func (w *worker) ended() {
 	}
 	cut := w.disconnect()
 	r.host.followers.finish(w.out)
+	_ = os.Remove(w.files.stacks) // it may never have made it
 	paths := w.lastRequests()
 	r.remove(w)
 	close(w.gone)

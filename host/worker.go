@@ -48,14 +48,15 @@ type worker struct {
 // recentPaths is how many requests worker.crashed names at most.
 const recentPaths = 4
 
-// workerFiles are a worker's files, at a stable place. A process keeps its
-// own when a replacement makes them anew.
+// workerFiles are a worker's files, at a stable place. A process that has
+// been replaced goes on with the ones it has open; its stacks are read by
+// name, so each process has a name of its own for them.
 type workerFiles struct{ out, stacks, socket, pid string }
 
-func filesOf(dir string) workerFiles {
+func filesOf(dir, token string) workerFiles {
 	return workerFiles{
 		out:    filepath.Join(dir, "out"),
-		stacks: filepath.Join(dir, "stacks"),
+		stacks: filepath.Join(dir, "stacks."+token[:8]),
 		socket: filepath.Join(dir, "http.sock"),
 		pid:    filepath.Join(dir, "pid"),
 	}
@@ -66,7 +67,7 @@ func (f workerFiles) renew() error {
 	if err := os.MkdirAll(filepath.Dir(f.out), 0o700); err != nil {
 		return err
 	}
-	for _, path := range []string{f.out, f.stacks, f.socket, f.pid} {
+	for _, path := range []string{f.out, f.socket, f.pid} {
 		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 			return err
 		}
