@@ -245,6 +245,34 @@ func (r *release) offer(s *slot) (*request, *slot) {
 	return nil, nil
 }
 
+// gifts are requests that were each given a slot.
+type gifts []turnOf
+
+type turnOf struct {
+	q *request
+	s *slot
+}
+
+func (all gifts) hand() {
+	for _, g := range all {
+		hand(g.q, g.s)
+	}
+}
+
+// offerAll offers all slots of a worker that waited for nothing so far. mu is
+// held.
+func (r *release) offerAll(w *worker) (given gifts) {
+	for _, s := range w.slots {
+		if s.req != nil || r.isIdle(s) {
+			continue
+		}
+		if q, s := r.offer(s); q != nil {
+			given = append(given, turnOf{q, s})
+		}
+	}
+	return given
+}
+
 // hand wakes a request that was given a slot. A request whose client is not
 // needed for it is sent here and now: the thread gets it one wake-up earlier.
 func hand(next *request, s *slot) {

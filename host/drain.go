@@ -129,7 +129,7 @@ func (d *drain) cutLate() {
 		switch q.class {
 		case stream:
 			limit = r.plan.Timeouts.Stream
-		case websocket:
+		case upgraded:
 			limit = r.plan.Timeouts.WebSocket
 		}
 		if after >= limit {
@@ -145,7 +145,7 @@ func (d *drain) count(q *request) {
 	switch q.class {
 	case stream:
 		d.result.Streams++
-	case websocket:
+	case upgraded:
 		d.result.WebSockets++
 	default:
 		d.result.Requests++
@@ -183,5 +183,5 @@ func (h *Host) InFlight(id muru.ReleaseID) (requests, streams, websockets int) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.count[plain], r.count[stream], r.count[websocket]
+	return r.count[plain], r.count[stream], r.count[upgraded]
 }

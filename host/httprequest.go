@@ -10,9 +10,9 @@ import (
 	"muru/host/upstream"
 )
 
-// slotRest is how long a command worker that refused a connection gets no
-// request.
-const slotRest = 100 * time.Millisecond
+// workerRest is how long a command worker that refused or broke a connection
+// gets no request.
+const workerRest = 20 * time.Millisecond
 
 // serveHTTP gives q to a command worker (s is one of its slots) or to an
 // external server (s is nil unless its requests are bounded) and passes on
@@ -40,12 +40,13 @@ func (r *release) serveHTTP(ctx context.Context, q *request, s *slot) (out muru.
 	cut := r.ended(q)
 	if cut == nil && errors.Is(err, upstream.ErrConnect) && s != nil && s.w != nil && q.tries+1 < maxTries {
 		q.tries++
-		r.rest(s)
+		r.rest(s.w)
 		hand(r.free(q))
 		return out, true
 	}
 	if s != nil && s.w != nil && cut == nil && errors.Is(err, upstream.ErrReset) {
 		r.casualty(s.w, q.x.Path)
+		r.rest(s.w)
 	}
 	hand(r.free(q))
 	out.Err, out.Answered = r.httpOutcome(q, s, err, cut)
@@ -93,7 +94,7 @@ func (a *relay) head(isStream bool) {
 	}
 }
 
-func (a *relay) upgraded() { a.r.reclass(a.q, websocket) }
+func (a *relay) upgraded() { a.r.reclass(a.q, upgraded) }
 
 // Inform implements [muru.Answer].
 func (a *relay) Inform(status int, header []muru.Field) error {
@@ -139,20 +140,22 @@ func (a *relay) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, er
 	return socket, nil
 }
 
-// rest keeps a slot from being used for a moment, because its server cannot
-// be reached: most likely it is dying, and its supervisor sees that soon.
-func (r *release) rest(s *slot) {
+// rest gives a worker no request for a moment: it refused or broke a
+// connection, so most likely it is dying, and its supervisor sees that soon.
+// A request that is given to it meanwhile would be lost.
+func (r *release) rest(w *worker) {
 	r.mu.Lock()
-	s.resting = true
-	r.mu.Unlock()
-	time.AfterFunc(slotRest, func() {
+	defer r.mu.Unlock()
+	if w.resting {
+		return
+	}
+	w.resting = true
+	r.dropIdle(w)
+	time.AfterFunc(workerRest, func() {
 		r.mu.Lock()
-		s.resting = false
-		var next *request
-		if s.req == nil {
-			next, s = r.offer(s)
-		}
+		w.resting = false
+		given := r.offerAll(w)
 		r.mu.Unlock()
-		hand(next, s)
+		given.hand()
 	})
 }

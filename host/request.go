@@ -15,9 +15,9 @@ import (
 type class uint8
 
 const (
-	plain     class = iota
-	stream          // its answer's head was sent and it is a stream
-	websocket       // upgraded, to whatever protocol
+	plain    class = iota
+	stream         // its answer's head was sent and it is a stream
+	upgraded       // upgraded, to whatever protocol
 )
 
 // request is one call of [release.Do] on its way.
@@ -107,12 +107,11 @@ type slot struct {
 	index int
 
 	// Guarded by the release's mu.
-	req     *request   // on it now
-	link    *wire.Link // nil: the thread is not connected
-	ident   uint64     // of the thread
-	lastID  uint32
-	resting bool    // its server could not be reached a moment ago
-	stuck   *onSlot // the request that ran past the hard timeout on it
+	req    *request   // on it now
+	link   *wire.Link // nil: the thread is not connected
+	ident  uint64     // of the thread
+	lastID uint32
+	stuck  *onSlot // the request that ran past the hard timeout on it
 }
 
 // onSlot is what is told of a request on a slot.
@@ -127,10 +126,7 @@ func (s *slot) usable() bool {
 	if s.w == nil {
 		return true
 	}
-	if s.resting {
-		return false
-	}
-	return s.w.state == muru.WorkerReady && (s.link != nil || s.w.client != nil)
+	return s.w.state == muru.WorkerReady && !s.w.resting && (s.link != nil || s.w.client != nil)
 }
 
 // queue is the requests that wait, first come first served, linked through

@@ -30,6 +30,7 @@ type worker struct {
 
 	// Guarded by the release's mu.
 	state       muru.WorkerState
+	resting     bool // it broke a connection a moment ago
 	slots       []*slot
 	busy        int
 	served      int
@@ -146,22 +147,11 @@ func (w *worker) becomeReady() {
 		return
 	}
 	w.state, w.readySince = muru.WorkerReady, time.Now()
-	type given struct {
-		q *request
-		s *slot
-	}
-	var all []given
-	for _, s := range w.slots {
-		if q, s := r.offer(s); q != nil {
-			all = append(all, given{q, s})
-		}
-	}
+	given := r.offerAll(w)
 	close(w.ready)
 	r.mu.Unlock()
 	r.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
-	for _, g := range all {
-		hand(g.q, g.s)
-	}
+	given.hand()
 }
 
 // Workers describes the processes of a release, the replaced ones that still
