@@ -103,4 +103,3 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-func runDaemon() {}

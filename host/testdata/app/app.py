@@ -64,6 +64,13 @@ def loud(environ):
     return b"said"
 
 
+def tick(environ):
+    for _ in range(50):
+        print("tick")
+        time.sleep(0.02)
+    return b"ticked"
+
+
 def garbage_out(environ):
     sys.stdout.buffer.write(b"\x00\xff\x1b[2Jbinary\n" + bytes(range(256)) + b"\n")
     sys.stdout.buffer.flush()
@@ -108,7 +115,7 @@ def stream(environ):
 
 paths = {
     "/order": order, "/backtrack": backtrack, "/sleep": sleep, "/wait": wait_for, "/pid": pid, "/env": env,
-    "/echo": echo, "/die": die, "/fail": fail, "/say": say, "/loud": loud, "/garbage/out": garbage_out,
+    "/echo": echo, "/die": die, "/fail": fail, "/say": say, "/loud": loud, "/tick": tick, "/garbage/out": garbage_out,
     "/garbage/wire": garbage_wire, "/garbage/close": close_sockets,
 }
 
