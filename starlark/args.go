@@ -1,0 +1,366 @@
+package starlark
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"muru"
+)
+
+// Args binds the words of a command line to the parameters of fn, the main
+// of the recipe in file, as the arguments of a call:
+//
+//	[ARG…] [--name value | --name=value | --flag | --no-flag] [-- ARG…]
+//
+// Words that are no flags fill the parameters that no flag names, in order,
+// then *args. A parameter some_name is the flag --some-name; unknown flags
+// go to **kwargs if main has it. The default decides the type: a string,
+// int, float or bool is that; a list or tuple is split at commas, its
+// elements typed by those of the default, and grows when the flag is
+// repeated; {} takes KEY=VALUE, repeated; None, or no default, is a string.
+// A word such as -5 is a value. Errors are of kind usage.
+func Args(file string, fn *starlark.Function, args []string) (starlark.Tuple, []starlark.Tuple, *muru.Error) {
+	return bind(file, functionParams(fn), args)
+}
+
+// CheckArgs is what can be said about args before the recipe is executed:
+// everything, unless a default of main is computed. Errors are *muru.Error
+// of kind usage.
+func (f *File) CheckArgs(args []string) error {
+	def := f.source.definition("main")
+	if def == nil {
+		if len(args) > 0 && !slices.Contains(f.source.exported(), "main") {
+			return muru.Errorf(muru.KindUsage, "%s: takes no arguments: it defines no main", f.source.name)
+		}
+		return nil
+	}
+	params := definedParams(def)
+	if slices.ContainsFunc(params, func(p Param) bool { return !p.known() }) {
+		return nil
+	}
+	if _, _, err := bind(f.source.name, params, args); err != nil {
+		return err
+	}
+	return nil
+}
+
+// WantsHelp reports whether args ask for the usage of a recipe: --help or -h
+// before "--", unless its main has a parameter help.
+func (f *File) WantsHelp(args []string) bool {
+	if def := f.source.definition("main"); def != nil {
+		if slices.ContainsFunc(definedParams(def), func(p Param) bool { return p.Name == "help" }) {
+			return false
+		}
+	}
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--help", "-h":
+			return true
+		}
+	}
+	return false
+}
+
+// binder collects the values of one command line.
+type binder struct {
+	file    string
+	params  []Param
+	values  map[string]starlark.Value
+	kwargs  []starlark.Tuple // for **kwargs
+	words   []string         // that are no flags
+	changed map[string]bool  // lists and dicts given once, which grow
+}
+
+func bind(file string, params []Param, args []string) (starlark.Tuple, []starlark.Tuple, *muru.Error) {
+	b := &binder{file: file, params: params, values: make(map[string]starlark.Value), changed: make(map[string]bool)}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			b.words = append(b.words, args[i+1:]...)
+			break
+		}
+		if !isFlag(arg) {
+			b.words = append(b.words, arg)
+			continue
+		}
+		used, err := b.flag(arg, args[i+1:])
+		if err != nil {
+			return nil, nil, err
+		}
+		i += used
+	}
+	return b.finish()
+}
+
+// isFlag tells flags from values; "-" and numbers are values.
+func isFlag(arg string) bool {
+	if len(arg) < 2 || arg[0] != '-' {
+		return false
+	}
+	return arg[1] != '.' && (arg[1] < '0' || arg[1] > '9')
+}
+
+// flag takes one flag, and reports how many of the words behind it are its
+// value.
+func (b *binder) flag(arg string, rest []string) (used int, err *muru.Error) {
+	name, text, hasText := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	p, negated := b.find(name)
+	if !strings.HasPrefix(arg, "--") || p == nil && b.keywords() == nil {
+		return 0, b.unknown(arg)
+	}
+	if p == nil {
+		p = &Param{Name: strings.ReplaceAll(name, "-", "_"), Required: true}
+		if p.Name == "" {
+			return 0, b.unknown(arg)
+		}
+	}
+	if _, isBool := p.Default.(starlark.Bool); isBool && !hasText {
+		return 0, b.set(*p, starlark.Bool(!negated))
+	}
+	if negated {
+		return 0, b.errorf("%s takes no value", arg[:len(arg)-len(text)-1])
+	}
+	if !hasText {
+		if len(rest) == 0 || isFlag(rest[0]) {
+			return 0, b.errorf("%s needs a value", p.flag())
+		}
+		text, used = rest[0], 1
+	}
+	return used, b.parse(*p, p.flag(), text)
+}
+
+// find returns the parameter that a flag names; no-x is the negation of a
+// bool x.
+func (b *binder) find(name string) (p *Param, negated bool) {
+	name = strings.ReplaceAll(name, "-", "_")
+	byName := func(name string) *Param {
+		i := slices.IndexFunc(b.params, func(p Param) bool { return p.Name == name && !p.Variadic && !p.Keywords })
+		if i < 0 {
+			return nil
+		}
+		return &b.params[i]
+	}
+	if p := byName(name); p != nil {
+		return p, false
+	}
+	if positive, ok := strings.CutPrefix(name, "no_"); ok {
+		if p := byName(positive); p != nil {
+			if _, isBool := p.Default.(starlark.Bool); isBool {
+				return p, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func (b *binder) keywords() *Param { return b.special(func(p Param) bool { return p.Keywords }) }
+func (b *binder) variadic() *Param { return b.special(func(p Param) bool { return p.Variadic }) }
+
+func (b *binder) special(is func(Param) bool) *Param {
+	if i := slices.IndexFunc(b.params, is); i >= 0 {
+		return &b.params[i]
+	}
+	return nil
+}
+
+// finish gives the words to the parameters and makes the arguments.
+func (b *binder) finish() (starlark.Tuple, []starlark.Tuple, *muru.Error) {
+	words := b.words
+	for _, p := range b.params {
+		if len(words) == 0 {
+			break
+		}
+		if p.KeywordOnly || p.Variadic || p.Keywords || b.values[p.Name] != nil {
+			continue
+		}
+		if err := b.parse(p, p.placeholder(), words[0]); err != nil {
+			return nil, nil, err
+		}
+		words = words[1:]
+	}
+	if len(words) > 0 && b.variadic() == nil {
+		return nil, nil, b.errorf("unexpected argument %q", words[0]).WithHint("%s", usageLine(b.file, b.params))
+	}
+	for _, p := range b.params {
+		if p.Required && b.values[p.Name] == nil {
+			name := p.placeholder()
+			if p.KeywordOnly {
+				name = p.flag()
+			}
+			return nil, nil, b.errorf("%s is missing", name).WithHint("%s", usageLine(b.file, b.params))
+		}
+	}
+	args, kwargs := b.arguments(words)
+	return args, kwargs, nil
+}
+
+// arguments makes the call. Parameters are passed by name, unless there are
+// words for *args, which come after all positional ones.
+func (b *binder) arguments(rest []string) (args starlark.Tuple, kwargs []starlark.Tuple) {
+	for _, p := range b.params {
+		v := b.values[p.Name]
+		switch {
+		case p.Variadic || p.Keywords:
+		case len(rest) > 0 && !p.KeywordOnly:
+			if v == nil {
+				v = p.Default
+			}
+			args = append(args, v)
+		case v != nil:
+			kwargs = append(kwargs, starlark.Tuple{starlark.String(p.Name), v})
+		}
+	}
+	for _, word := range rest {
+		args = append(args, starlark.String(word))
+	}
+	return args, append(kwargs, b.kwargs...)
+}
+
+// parse sets p from text; label is how the error names it.
+func (b *binder) parse(p Param, label, text string) *muru.Error {
+	v, want := parseValue(p.Default, text)
+	if want != "" {
+		return b.errorf("%s: %q is not %s", label, text, want)
+	}
+	return b.set(p, v)
+}
+
+// set stores a value. A list or dict given again grows; anything else may be
+// given once.
+func (b *binder) set(p Param, v starlark.Value) *muru.Error {
+	old := b.values[p.Name]
+	if old == nil {
+		b.values[p.Name] = v
+		if !slices.ContainsFunc(b.params, func(known Param) bool { return known.Name == p.Name && !known.Variadic && !known.Keywords }) {
+			b.kwargs = append(b.kwargs, starlark.Tuple{starlark.String(p.Name), v})
+		}
+		return nil
+	}
+	switch old := old.(type) {
+	case *starlark.List:
+		for elem := range v.(*starlark.List).Elements() {
+			old.Append(elem) // cannot fail: it is not frozen
+		}
+		return nil
+	case starlark.Tuple:
+		b.values[p.Name] = append(old, v.(starlark.Tuple)...)
+		return nil
+	case *starlark.Dict:
+		for _, item := range v.(*starlark.Dict).Items() {
+			old.SetKey(item[0], item[1]) // cannot fail: strings, not frozen
+		}
+		return nil
+	}
+	return b.errorf("%s is given twice", p.flag())
+}
+
+func (b *binder) errorf(format string, args ...any) *muru.Error {
+	e := muru.Errorf(muru.KindUsage, format, args...)
+	e.Message = b.file + ": " + e.Message
+	return e
+}
+
+func (b *binder) unknown(arg string) *muru.Error {
+	arg, _, _ = strings.Cut(arg, "=")
+	var flags []string
+	for _, p := range b.params {
+		if p.Variadic || p.Keywords {
+			continue
+		}
+		flags = append(flags, p.flag())
+		if _, isBool := p.Default.(starlark.Bool); isBool {
+			flags = append(flags, "--no-"+p.flag()[2:])
+		}
+	}
+	e := b.errorf("unknown flag %s", arg)
+	if hint := hintFor(arg, flags); hint != "" {
+		return e.WithHint("%s", hint)
+	}
+	return e.WithHint("%s", usageLine(b.file, b.params))
+}
+
+// parseValue parses text as the type of a default; want says what it should
+// have been, "" if it is.
+func parseValue(like starlark.Value, text string) (v starlark.Value, want string) {
+	switch like := like.(type) {
+	case nil, starlark.String, starlark.NoneType:
+		return starlark.String(text), ""
+	case starlark.Bool:
+		if text == "true" || text == "false" {
+			return starlark.Bool(text == "true"), ""
+		}
+		return nil, "true or false"
+	case starlark.Int:
+		return parseInt(text)
+	case starlark.Float:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			return nil, "a number"
+		}
+		return starlark.Float(f), ""
+	case *starlark.List:
+		elems, want := parseList(like, text)
+		return starlark.NewList(elems), want
+	case starlark.Tuple:
+		elems, want := parseList(like, text)
+		return starlark.Tuple(elems), want
+	case *starlark.Dict:
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, "KEY=VALUE"
+		}
+		dict := new(starlark.Dict)
+		dict.SetKey(starlark.String(key), starlark.String(value)) // cannot fail: a string
+		return dict, ""
+	}
+	return nil, "possible here: a " + like.Type() + " cannot be given on the command line"
+}
+
+func parseInt(text string) (starlark.Value, string) {
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok || len(text) > 1000 {
+		return nil, "a whole number"
+	}
+	return starlark.MakeBigInt(n), ""
+}
+
+// parseList splits text at commas. Elements are typed by those of like if
+// they agree; ints beside other types, as in the steps of a canary, are ints
+// where the text is one and strings elsewhere.
+func parseList(like starlark.Iterable, text string) (elems []starlark.Value, want string) {
+	if text == "" {
+		return nil, ""
+	}
+	var kind starlark.Value
+	mixed := false
+	for elem := range starlark.Elements(like) {
+		mixed = mixed || kind != nil && kind.Type() != elem.Type()
+		kind = elem
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		v, want := starlark.Value(starlark.String(part)), ""
+		switch kind.(type) {
+		case starlark.Int, starlark.Float, starlark.Bool, starlark.String, starlark.NoneType, nil, starlark.Tuple:
+		default:
+			return nil, "possible here: a list of " + kind.Type() + " cannot be given on the command line"
+		}
+		if mixed {
+			if n, notInt := parseInt(part); notInt == "" {
+				v = n
+			}
+		} else if _, isTuple := kind.(starlark.Tuple); !isTuple {
+			if v, want = parseValue(kind, part); want != "" {
+				return nil, "a list of that: " + strconv.Quote(part) + " is not " + want
+			}
+		}
+		elems = append(elems, v)
+	}
+	return elems, ""
+}
