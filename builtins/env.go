@@ -75,6 +75,7 @@ type Env struct {
 // use by the threads of the run. Close it when the run has ended.
 type Set struct {
 	env         Env
+	specs       []*Spec
 	predeclared starlark.StringDict
 	loads       loads
 }
@@ -84,13 +85,13 @@ func New(env Env) *Set {
 	if env.Client == nil {
 		env.Client = &http.Client{}
 	}
-	s := &Set{env: env}
+	s := &Set{env: env, specs: Specs()}
 	s.predeclared = starlark.StringDict{
 		"json":   json.Module,
 		"math":   math.Module,
 		"struct": starlark.NewBuiltin("struct", starlarkstruct.Make),
 	}
-	for _, spec := range Specs() {
+	for _, spec := range s.specs {
 		s.predeclared[spec.Name] = spec.builtin(s)
 	}
 	s.predeclared.Freeze()

@@ -74,31 +74,42 @@ func formatRecords(records []*Record) string {
 }
 
 // table aligns cells to the left with one space between columns; the last
-// column is not padded. An empty cell is shown as a dash, and a line end in a
-// cell as a space.
+// column is not padded.
 func table(columns []string, rows [][]string) string {
-	all := append([][]string{columns}, rows...)
+	all := make([][]string, 0, len(rows)+1)
 	widths := make([]int, len(columns))
-	for _, row := range all {
-		for i := range row {
-			row[i] = strings.Join(strings.FieldsFunc(row[i], func(r rune) bool { return r == '\n' || r == '\r' }), " ")
-			if row[i] == "" {
-				row[i] = "-"
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+	for _, row := range append([][]string{columns}, rows...) {
+		cells := make([]string, len(row))
+		for i, c := range row {
+			cells[i] = cell(c)
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
 		}
+		all = append(all, cells)
 	}
 	var b strings.Builder
 	for n, row := range all {
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		for i, cell := range row {
-			b.WriteString(cell)
+		for i, c := range row {
+			b.WriteString(c)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+1))
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)+1))
 			}
 		}
 	}
 	return b.String()
+}
+
+// cell makes a text fit a table: a dash for an empty one, one line.
+func cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, text)
 }

@@ -18,11 +18,11 @@ import (
 type Duration time.Duration
 
 var (
-	_ starlark.HasBinary    = Duration(0)
-	_ starlark.HasUnary     = Duration(0)
+	_ starlark.HasBinary      = Duration(0)
+	_ starlark.HasUnary       = Duration(0)
 	_ starlark.TotallyOrdered = Duration(0)
-	_ starlark.HasAttrs     = Duration(0)
-	_ json.Marshaler        = Duration(0)
+	_ starlark.HasAttrs       = Duration(0)
+	_ json.Marshaler          = Duration(0)
 )
 
 func (d Duration) String() string        { return muru.FormatDuration(time.Duration(d)) }
@@ -125,10 +125,10 @@ func scale(d Duration, x float64) (starlark.Value, error) {
 type Time time.Time
 
 var (
-	_ starlark.HasBinary    = Time{}
+	_ starlark.HasBinary      = Time{}
 	_ starlark.TotallyOrdered = Time{}
-	_ starlark.HasAttrs     = Time{}
-	_ json.Marshaler        = Time{}
+	_ starlark.HasAttrs       = Time{}
+	_ json.Marshaler          = Time{}
 )
 
 func (t Time) String() string        { return time.Time(t).Format(time.RFC3339) }
