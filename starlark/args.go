@@ -23,9 +23,13 @@ import (
 // int, float or bool is that; a list or tuple is split at commas, its
 // elements typed by those of the default, and grows when the flag is
 // repeated; {} takes KEY=VALUE, repeated; None, or no default, is a string.
-// A word such as -5 is a value. Errors are of kind usage.
-func Args(file string, fn *starlark.Function, args []string) (starlark.Tuple, []starlark.Tuple, *muru.Error) {
-	return bind(file, functionParams(fn), args)
+// A word such as -5 is a value. Errors are *muru.Error of kind usage.
+func Args(file string, fn *starlark.Function, args []string) (starlark.Tuple, []starlark.Tuple, error) {
+	positional, named, err := bind(file, functionParams(fn), args)
+	if err != nil {
+		return nil, nil, err
+	}
+	return positional, named, nil
 }
 
 // CheckArgs is what can be said about args before the recipe is executed:
@@ -225,9 +229,9 @@ func (b *binder) arguments(rest []string) (args starlark.Tuple, kwargs []starlar
 
 // parse sets p from text; label is how the error names it.
 func (b *binder) parse(p Param, label, text string) *muru.Error {
-	v, want := parseValue(p.Default, text)
-	if want != "" {
-		return b.errorf("%s: %q is not %s", label, text, want)
+	v, problem := parseValue(p.Default, text)
+	if problem != "" {
+		return b.errorf("%s: %s", label, problem)
 	}
 	return b.set(p, v)
 }
@@ -286,9 +290,9 @@ func (b *binder) unknown(arg string) *muru.Error {
 	return e.WithHint("%s", usageLine(b.file, b.params))
 }
 
-// parseValue parses text as the type of a default; want says what it should
-// have been, "" if it is.
-func parseValue(like starlark.Value, text string) (v starlark.Value, want string) {
+// parseValue parses text as the type of a default; problem is "" if that is
+// possible.
+func parseValue(like starlark.Value, text string) (v starlark.Value, problem string) {
 	switch like := like.(type) {
 	case nil, starlark.String, starlark.NoneType:
 		return starlark.String(text), ""
@@ -296,71 +300,81 @@ func parseValue(like starlark.Value, text string) (v starlark.Value, want string
 		if text == "true" || text == "false" {
 			return starlark.Bool(text == "true"), ""
 		}
-		return nil, "true or false"
+		return nil, strconv.Quote(text) + " is not true or false"
 	case starlark.Int:
-		return parseInt(text)
+		if n, ok := parseInt(text); ok {
+			return n, ""
+		}
+		return nil, strconv.Quote(text) + " is not a whole number"
 	case starlark.Float:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return nil, "a number"
+			return nil, strconv.Quote(text) + " is not a number"
 		}
 		return starlark.Float(f), ""
 	case *starlark.List:
-		elems, want := parseList(like, text)
-		return starlark.NewList(elems), want
+		elems, problem := parseList(like, text)
+		return starlark.NewList(elems), problem
 	case starlark.Tuple:
-		elems, want := parseList(like, text)
-		return starlark.Tuple(elems), want
+		elems, problem := parseList(like, text)
+		return starlark.Tuple(elems), problem
 	case *starlark.Dict:
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, "KEY=VALUE"
+			return nil, strconv.Quote(text) + " is not KEY=VALUE"
 		}
 		dict := new(starlark.Dict)
 		dict.SetKey(starlark.String(key), starlark.String(value)) // cannot fail: a string
 		return dict, ""
 	}
-	return nil, "possible here: a " + like.Type() + " cannot be given on the command line"
+	return nil, "a " + like.Type() + " cannot be given on the command line"
 }
 
-func parseInt(text string) (starlark.Value, string) {
+func parseInt(text string) (starlark.Int, bool) {
 	n, ok := new(big.Int).SetString(text, 10)
 	if !ok || len(text) > 1000 {
-		return nil, "a whole number"
+		return starlark.Int{}, false
 	}
-	return starlark.MakeBigInt(n), ""
+	return starlark.MakeBigInt(n), true
 }
 
 // parseList splits text at commas. Elements are typed by those of like if
 // they agree; ints beside other types, as in the steps of a canary, are ints
-// where the text is one and strings elsewhere.
-func parseList(like starlark.Iterable, text string) (elems []starlark.Value, want string) {
+// where the text is one and strings elsewhere. Elements of a type that
+// cannot be written, such as pairs, are strings, too.
+func parseList(like starlark.Iterable, text string) (elems []starlark.Value, problem string) {
 	if text == "" {
 		return nil, ""
 	}
-	var kind starlark.Value
-	mixed := false
-	for elem := range starlark.Elements(like) {
-		mixed = mixed || kind != nil && kind.Type() != elem.Type()
-		kind = elem
-	}
+	kind, ints := elementKind(like)
 	for part := range strings.SplitSeq(text, ",") {
-		v, want := starlark.Value(starlark.String(part)), ""
-		switch kind.(type) {
-		case starlark.Int, starlark.Float, starlark.Bool, starlark.String, starlark.NoneType, nil, starlark.Tuple:
-		default:
-			return nil, "possible here: a list of " + kind.Type() + " cannot be given on the command line"
-		}
-		if mixed {
-			if n, notInt := parseInt(part); notInt == "" {
-				v = n
-			}
-		} else if _, isTuple := kind.(starlark.Tuple); !isTuple {
-			if v, want = parseValue(kind, part); want != "" {
-				return nil, "a list of that: " + strconv.Quote(part) + " is not " + want
+		v := starlark.Value(starlark.String(part))
+		if n, ok := parseInt(part); ok && ints {
+			v = n
+		} else if kind != nil {
+			if v, problem = parseValue(kind, part); problem != "" {
+				return nil, problem
 			}
 		}
 		elems = append(elems, v)
 	}
 	return elems, ""
+}
+
+// elementKind returns an element that stands for the type all of like have,
+// nil if they have several or one that cannot be written, and whether ints
+// are among several.
+func elementKind(like starlark.Iterable) (kind starlark.Value, ints bool) {
+	types := make(map[string]bool)
+	for elem := range starlark.Elements(like) {
+		switch elem.(type) {
+		case starlark.Bool, starlark.Int, starlark.Float:
+			kind = elem
+		}
+		types[elem.Type()] = true
+	}
+	if len(types) > 1 {
+		return nil, types["int"]
+	}
+	return kind, false
 }

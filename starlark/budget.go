@@ -2,6 +2,7 @@ package starlark
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -76,9 +77,21 @@ func stepBudget(limit int64) *muru.Error {
 }
 
 func wallBudget(limit time.Duration) *muru.Error {
-	e := muru.Errorf(muru.KindBudget, "the budget of %v of time is used up", limit)
+	e := muru.Errorf(muru.KindBudget, "the budget of %s of time is used up", durationText(limit))
 	e.Err = context.DeadlineExceeded
 	return e
+}
+
+// durationText is Go's form without parts that are zero: 2h, not 2h0m0s.
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 func memoryBudget(limit int64) *muru.Error {

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"go.starlark.net/starlark"
-
-	"muru"
 )
 
 // CallOptions say how [Call] calls. The zero value inherits everything.
@@ -28,17 +26,17 @@ func Gate(name string) CallOptions {
 }
 
 // Call calls fn from Go on a fresh thread and returns its value, which is
-// frozen. It may be called by any goroutine, also concurrently, and after
-// the recipe went on: fn and args are frozen first. ctx bounds the call; it
-// is [ContextOf] the calling thread or derived from it, which passes on the
-// restrictions and the budget of that thread. From elsewhere, such as the
-// engine, any context will do: a function knows the run it was defined in.
-// An error is an [*Error] with the position and stack of this thread alone.
+// frozen. It may be called by any goroutine, also concurrently. ctx bounds
+// the call; it is [ContextOf] the calling thread or derived from it, which
+// passes on the restrictions and the budget of that thread. From elsewhere,
+// such as the engine, any context will do: a function knows the run it was
+// defined in. An error is an [*Error] with the position and stack of this
+// thread alone.
 //
-// A variable of a function that encloses fn must not be assigned while Call
-// runs: freezing does not cover that, and it is a data race. Builtins that
-// return before their callback's last call have to forbid such functions or
-// accept it; those that wait are safe.
+// fn and args are frozen first. That is enough while the thread that made
+// them waits, as in parallel. A builtin that returns before its callback's
+// last call has to call [Freeze] before it returns, and to refuse a function
+// that is [Rebound].
 func Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o CallOptions) (starlark.Value, error) {
 	parent := scopeFrom(ctx)
 	if parent == nil {
@@ -49,9 +47,10 @@ func Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o Call
 		parent = &scope{run: r}
 	}
 	if err := checkArity(fn, len(args)); err != nil {
-		return nil, newError(parent, err)
+		return nil, err
 	}
-	Freeze(append(starlark.Tuple{fn}, args...)...)
+	Freeze(fn)
+	Freeze(args...)
 	if o.Limits.Wall > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Limits.Wall, wallBudget(o.Limits.Wall))
@@ -77,32 +76,6 @@ func Call(ctx context.Context, fn starlark.Callable, args starlark.Tuple, o Call
 	return v, nil
 }
 
-// Freeze freezes values that another thread will see, and for functions the
-// globals of their module, too: a function reaches those by name.
-func Freeze(values ...starlark.Value) {
-	for _, v := range values {
-		v.Freeze()
-		switch v := v.(type) {
-		case *starlark.Function:
-			v.Globals().Freeze()
-		case *starlark.List:
-			for i := range v.Len() {
-				freezeGlobals(v.Index(i))
-			}
-		case starlark.Tuple:
-			for _, elem := range v {
-				freezeGlobals(elem)
-			}
-		}
-	}
-}
-
-func freezeGlobals(v starlark.Value) {
-	if fn, ok := v.(*starlark.Function); ok {
-		fn.Globals().Freeze()
-	}
-}
-
 // checkArity refuses a call from Go whose arguments fn cannot take: the
 // interpreter would report it inside fn.
 func checkArity(fn starlark.Callable, given int) error {
@@ -125,7 +98,7 @@ func checkArity(fn starlark.Callable, given int) error {
 		}
 	}
 	if given < required || given > positional && !f.HasVarargs() || keywords > 0 {
-		return muru.Errorf(muru.KindUsage, "%s (defined at %s) cannot be called with %d arguments", f.Name(), f.Position(), given)
+		return usageAt(f.Position(), "", "%s cannot be called with %d arguments", f.Name(), given)
 	}
 	return nil
 }

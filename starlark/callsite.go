@@ -1,6 +1,8 @@
 package starlark
 
 import (
+	"slices"
+
 	"go.starlark.net/resolve"
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -88,21 +90,31 @@ func (r *run) callSite(pos syntax.Position) *callSite {
 }
 
 // dropCallee removes the innermost frame if the failure is that its function
-// was called with the wrong arguments: the interpreter reports that inside
-// the function, at whatever stands first in it, but people have to look at
-// the call. It reports whether it did. Calls with *args or **kwargs stay as
-// they are, their number is not known here.
+// was called with the wrong arguments or recursively: the interpreter reports
+// that inside the function, at whatever stands first in it, but people have
+// to look at the call. It reports whether it did. Calls with *args or
+// **kwargs stay as they are, their number is not known here.
 func (r *run) dropCallee(frames starlark.CallStack) (starlark.CallStack, bool) {
 	if len(frames) < 2 {
 		return frames, false
 	}
 	caller := r.callSite(frames.At(1).Pos)
 	callee := r.functionAt(frames.At(0))
-	if caller == nil || callee == nil || accepts(callee, caller.call.Args) {
+	if caller == nil || callee == nil || accepts(callee, caller.call.Args) && !r.active(callee, frames[:len(frames)-1]) {
 		return frames, false
 	}
 	frames.Pop()
 	return frames, true
+}
+
+// active reports whether fn has one of frames.
+func (r *run) active(fn *resolve.Function, frames starlark.CallStack) bool {
+	for _, f := range frames {
+		if r.functionAt(f) == fn {
+			return true
+		}
+	}
+	return false
 }
 
 // functionAt returns the function of a frame by where it is, nil for the top
@@ -223,19 +235,28 @@ func isParam(src *source, id *syntax.Ident) bool {
 		return false
 	}
 	for _, fn := range functionsAround(src.tree, id.NamePos) {
-		for _, param := range fn.Params {
-			switch p := param.(type) {
-			case *syntax.BinaryExpr:
-				param = p.X
-			case *syntax.UnaryExpr:
-				param = p.X
-			}
-			if param == syntax.Expr(id) {
-				return true
-			}
+		if slices.Contains(paramIdents(fn), id) {
+			return true
 		}
 	}
 	return false
+}
+
+// paramIdents returns the names of fn's parameters where they are declared.
+func paramIdents(fn *resolve.Function) []*syntax.Ident {
+	var idents []*syntax.Ident
+	for _, param := range fn.Params {
+		switch p := param.(type) {
+		case *syntax.BinaryExpr:
+			param = p.X
+		case *syntax.UnaryExpr:
+			param = p.X
+		}
+		if id, ok := param.(*syntax.Ident); ok {
+			idents = append(idents, id)
+		}
+	}
+	return idents
 }
 
 func (r *run) isBuiltin(name string) bool {

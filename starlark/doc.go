@@ -35,7 +35,8 @@
 // bounded by the memory it may take in one go: sequences over
 // [MaxElements] are refused by the functions that would copy them, and
 // ranges end early when their run is stopped, but "x" * 1000000000 takes its
-// gigabyte before the watchdog sees it. A value nested millions deep can
+// gigabyte, and [0] * 1000000000 its sixteen, before the watchdog sees it. A
+// value nested millions deep can
 // overflow the Go stack when it is printed or frozen, and that ends the
 // process.
 //

@@ -96,6 +96,9 @@ func newError(s *scope, err error) *Error {
 		e = &copied
 		e.err = err
 		e.Stack = slices.Concat(inner.Stack, stackOf(s, frames))
+		if e.Where == "" && len(e.Stack) > 0 {
+			e.Where = e.Stack[0].where() // a builtin was called there by itself
+		}
 	} else {
 		e = &Error{Message: raised.Error(), err: err}
 		e.describe(err)
@@ -198,9 +201,12 @@ func (s *scope) frame(f starlark.CallFrame) Frame {
 func usageAt(pos syntax.Position, hint, format string, args ...any) *Error {
 	m := muru.Errorf(muru.KindUsage, format, args...)
 	m.Hint = hint
-	e := &Error{Kind: m.Kind, Message: m.Message, Hint: hint, err: m}
-	if pos.IsValid() {
-		e.Where = Frame{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col)}.where()
+	return &Error{Kind: m.Kind, Message: m.Message, Hint: hint, Where: wherePos(pos), err: m}
+}
+
+func wherePos(pos syntax.Position) string {
+	if !pos.IsValid() {
+		return ""
 	}
-	return e
+	return Frame{File: pos.Filename(), Line: int(pos.Line), Col: int(pos.Col)}.where()
 }

@@ -109,9 +109,9 @@ func (l *linker) link(src *source, data []byte) error {
 // taken from it.
 func (l *linker) load(src *source, stmt *syntax.LoadStmt) (*source, error) {
 	fail := func(err *muru.Error) error {
+		err.Message = "load: " + err.Message // each is made for this statement
 		e := newError(nil, err)
-		e.Message = "load: " + e.Message
-		e.Where = usageAt(stmt.Module.TokenPos, "", "").Where
+		e.Where = wherePos(stmt.Module.TokenPos)
 		return e
 	}
 	module, open, err := l.rt.locate(src, stmt.ModuleName())

@@ -16,8 +16,9 @@ type run struct {
 	predeclared starlark.StringDict
 	compute     *activity
 
-	mu      sync.Mutex
-	modules map[*source]*loaded // guarded by mu
+	mu      sync.Mutex                  // guards the fields below
+	modules map[*source]*loaded         // executed, or being
+	frozen  map[*starlark.Function]bool // with the globals of their modules
 }
 
 // Run executes the recipe: its top level, then main, if it defines one, with
@@ -61,6 +62,7 @@ func (f *File) newRun() *run {
 		predeclared: maps.Clone(f.rt.predeclared),
 		compute:     new(activity),
 		modules:     make(map[*source]*loaded),
+		frozen:      make(map[*starlark.Function]bool),
 	}
 	r.predeclared[runName] = runValue{r}
 	return r
@@ -72,11 +74,11 @@ func (f *File) callMain(thread *starlark.Thread, main starlark.Value, args []str
 	}
 	fn, ok := main.(*starlark.Function)
 	if !ok {
-		return nil, muru.Errorf(muru.KindUsage, "main is a %s, not a function", main.Type())
+		return nil, muru.Errorf(muru.KindUsage, "%s: main is no function but of type %s", f.source.name, main.Type())
 	}
-	positional, named, usage := Args(f.source.name, fn, args)
-	if usage != nil {
-		return nil, usage
+	positional, named, err := Args(f.source.name, fn, args)
+	if err != nil {
+		return nil, err
 	}
 	return starlark.Call(thread, fn, positional, named)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // MaxElements is the largest number of elements that the functions which
-// copy a sequence in one operation accept: list, tuple, sorted, reversed,
-// enumerate and zip. A range is the one value of the language that can be
+// copy a sequence in one operation accept: bytes, list, tuple, sorted,
+// reversed, enumerate and zip. A range is the one value of the language that can be
 // far larger than memory, and copying it could not be stopped.
 const MaxElements = 1 << 24
 
@@ -20,7 +20,7 @@ const MaxElements = 1 << 24
 // otherwise.
 func universe() starlark.StringDict {
 	names := starlark.StringDict{"range": starlark.NewBuiltin("range", newRange)}
-	for _, name := range []string{"list", "tuple", "sorted", "reversed", "enumerate", "zip"} {
+	for _, name := range []string{"bytes", "list", "tuple", "sorted", "reversed", "enumerate", "zip"} {
 		names[name] = boundedCopy(starlark.Universe[name].(*starlark.Builtin))
 	}
 	return names
