@@ -117,3 +117,14 @@ const (
 	RunFailed
 	RunCancelled
 )
+
+// NewCanary returns the request that canary() makes when nothing but the
+// release is named: 10% and 50% for 30 s each, at least 100 requests a step.
+func NewCanary(release muru.ReleaseID) CanaryRequest {
+	return CanaryRequest{
+		Release:     release,
+		Steps:       []muru.Step{{Share: 1000, Hold: 30 * time.Second}, {Share: 5000, Hold: 30 * time.Second}},
+		Judge:       "threshold",
+		MinRequests: 100,
+	}
+}
