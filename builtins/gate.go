@@ -136,8 +136,16 @@ func (c *Call) checkGate(g muru.Gate) (starlark.Value, error) {
 	if err := c.refuse("a gate with a check", "max", "ratio", "paths", "body", "within", "every", "failures"); err != nil {
 		return nil, err
 	}
+	check := arg[starlark.Callable](c, "check")
+	if fn, ok := check.(*starlark.Function); ok {
+		// It is called while the recipe goes on, on another thread.
+		if name := script.Rebound(fn); name != "" {
+			return nil, usagef("check: the function uses %s, which is assigned more than once", name).
+				WithHint("make the function in a def of its own that takes %s as a parameter", name)
+		}
+	}
 	g.Kind = muru.GateCheck
-	g.Check = c.checkFunc(g.Name, arg[starlark.Callable](c, "check"))
+	g.Check = c.checkFunc(g.Name, check)
 	return gateRecord(g), nil
 }
 
@@ -152,13 +160,12 @@ func (c *Call) refuse(what string, names ...string) error {
 }
 
 // checkFunc makes the engine's form of a gate's function. The function is
-// frozen, runs on a thread of its own, and gets a frozen window whose
-// releases are known by name: the judge that asks must not be asked back.
+// frozen, runs on a thread of its own and gets a frozen window.
 func (c *Call) checkFunc(name string, fn starlark.Callable) muru.GateCheckFunc {
 	script.Freeze(fn)
 	set := c.set
 	return func(ctx context.Context, w muru.Window) (bool, string, error) {
-		v, err := script.Call(ctx, fn, starlark.Tuple{set.window(w, set.releaseName)}, script.Gate(name))
+		v, err := script.Call(ctx, fn, starlark.Tuple{set.window(w)}, script.Gate(name))
 		if err != nil {
 			return false, "", err
 		}
@@ -173,11 +180,6 @@ func (c *Call) checkFunc(name string, fn starlark.Callable) muru.GateCheckFunc {
 		}
 		return false, "", fmt.Errorf("the function returned %s, not True, False or a message", describe(v))
 	}
-}
-
-// releaseName makes a Release that knows its name alone.
-func (s *Set) releaseName(id muru.ReleaseID) starlark.Value {
-	return s.release(muru.Release{ID: id, State: muru.Serving})
 }
 
 // gateType takes gates and returns muru.Gate.

@@ -45,7 +45,7 @@ the release has not had min_requests by the deadline (None: hold and 10 minutes)
 		if err != nil {
 			return nil, err
 		}
-		return c.set.window(w, c.set.releaseByID), nil
+		return c.set.window(w), nil
 	},
 }).check()
 

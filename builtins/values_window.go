@@ -23,19 +23,19 @@ var windowKind = &kind{
 	columns: verdictKind.columns,
 }
 
-// window makes a Window. It is called for a gate's function, too, where the
-// engine must not be asked anything: releases are given by name alone.
-func (s *Set) window(w muru.Window, release func(muru.ReleaseID) starlark.Value) *Record {
+// window makes a Window. It is called for a gate's function, too, by the
+// judge: what the engine is asked here must not wait for an app's actor.
+func (s *Set) window(w muru.Window) *Record {
 	var rows [][]string
 	for _, v := range w.Verdicts {
 		rows = append(rows, verdictRecord(v).rows...)
 	}
 	baseline := starlark.Value(starlark.None)
 	if w.Baseline != nil {
-		baseline = armRecord(*w.Baseline, release)
+		baseline = s.arm(*w.Baseline)
 	}
 	return windowKind.record(w, w.String(), rows,
-		armRecord(w.Candidate, release), baseline, stepOrNone(w.Step), Duration(w.Elapsed), listOf(w.Verdicts, verdictRecord))
+		s.arm(w.Candidate), baseline, stepOrNone(w.Step), Duration(w.Elapsed), listOf(w.Verdicts, verdictRecord))
 }
 
 var armKind = &kind{
@@ -45,8 +45,8 @@ var armKind = &kind{
 	methods: []*Spec{armCount, armRate, armQuantile},
 }
 
-func armRecord(a muru.Arm, release func(muru.ReleaseID) starlark.Value) *Record {
-	return armKind.record(a, a.String(), nil, release(a.Release))
+func (s *Set) arm(a muru.Arm) *Record {
+	return armKind.record(a, a.String(), nil, s.releaseByID(a.Release))
 }
 
 const armWhat = "what is counted: requests, clients, 2xx, 3xx, 4xx, 5xx or crashes"
