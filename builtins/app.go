@@ -205,13 +205,20 @@ func checkedText(name string, wrong func(string) string) Type {
 	return typeOf{name, func(_ *Call, v starlark.Value) (any, error) {
 		s, ok := v.(starlark.String)
 		if !ok {
-			return nil, wanted("a "+name, v)
+			return nil, wanted(article(name), v)
 		}
 		if hint := wrong(string(s)); hint != "" {
-			return nil, usagef("%s is not a %s", v, name).WithHint("%s", hint)
+			return nil, usagef("%s is not %s", v, article(name)).WithHint("%s", hint)
 		}
 		return string(s), nil
 	}}
+}
+
+func article(name string) string {
+	if strings.ContainsRune("aeiou", rune(name[0])) {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 // list and emptyDict make frozen defaults.

@@ -60,14 +60,7 @@ func helpFor(specs []*Spec, x starlark.Value) (string, error) {
 	case starlark.String:
 		return helpNamed(specs, string(x))
 	case *starlark.Builtin:
-		if r, ok := x.Receiver().(*Record); ok {
-			for _, m := range r.kind.methods {
-				if m.Name == x.Name() {
-					return m.help(), nil
-				}
-			}
-		}
-		return helpNamed(specs, x.Name())
+		return helpBuiltin(specs, x), nil
 	case *starlark.Function:
 		return helpFunction(x), nil
 	case *Record:
@@ -78,6 +71,24 @@ func helpFor(specs []*Spec, x starlark.Value) (string, error) {
 		return helpTime, nil
 	}
 	return fmt.Sprintf("a %s of Starlark", x.Type()), nil
+}
+
+// helpBuiltin explains a builtin of ours, a method of a value, or one of
+// Starlark's own.
+func helpBuiltin(specs []*Spec, x *starlark.Builtin) string {
+	methods := []*Spec{timeFormat, timeInLocation}
+	if r, ok := x.Receiver().(*Record); ok {
+		methods = r.kind.methods
+	}
+	if x.Receiver() != nil {
+		specs = methods
+	}
+	for _, s := range specs {
+		if s.Name == x.Name() {
+			return s.help()
+		}
+	}
+	return x.Name() + ": a function of Starlark"
 }
 
 func helpNamed(specs []*Spec, name string) (string, error) {

@@ -70,7 +70,7 @@ var abortSpec = (&Spec{
 	Doc:     "It is allowed whatever the rollout is doing. The candidate is kept for inspection.",
 	Params:  []Param{rolloutParam, reasonParam},
 	Returns: "Rollout",
-	Errors:  []string{"refused: the rollout has ended"},
+	Errors:  []string{"not_found: there is no such rollout"},
 	Example: `abort("shop", reason = "r8 itself is bad")`,
 	Effect:  Change,
 	Fn: func(c *Call) (starlark.Value, error) {

@@ -108,6 +108,11 @@ func unknownWord(word, what string, words []string) error {
 	if near := script.Suggest(word, words); near != "" {
 		return err.WithHint("did you mean %q?", near)
 	}
+	for _, w := range words {
+		if len(word) > 1 && strings.HasPrefix(w, word) {
+			return err.WithHint("did you mean %q?", w)
+		}
+	}
 	return err
 }
 
