@@ -192,3 +192,5 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		<-time.After(2 * time.Millisecond)
 	}
 }
+
+func eventQuery(kind string) rollout.EventQuery { return rollout.EventQuery{Kind: kind} }
