@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -206,6 +208,14 @@ func (l *load) newVisitor() visitor {
 func (l *load) request(v visitor) (connected bool) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.plan.timeout, errGaveUp)
 	defer cancel()
+	// The transport repeats a GET whose connection was closed without an
+	// answer. Visitors would not notice; traffic is there to notice.
+	var sent atomic.Int64
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) {
+		if i.Err == nil {
+			sent.Add(1)
+		}
+	}})
 	began := time.Now()
 	status, release, err := l.send(ctx, v)
 	took := time.Since(began)
@@ -214,6 +224,9 @@ func (l *load) request(v visitor) (connected bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if repeated := int(sent.Load()) - 1; repeated > 0 {
+		l.count.statuses[0] += repeated
+	}
 	switch {
 	case err == nil:
 		l.count.statuses[status]++
