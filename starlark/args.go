@@ -44,7 +44,7 @@ func (f *File) CheckArgs(args []string) error {
 		return nil
 	}
 	params := definedParams(def)
-	if slices.ContainsFunc(params, func(p Param) bool { return !p.known() }) {
+	if slices.ContainsFunc(params, func(p parameter) bool { return !p.known() }) {
 		return nil
 	}
 	if _, _, err := bind(f.source.name, params, args); err != nil {
@@ -57,7 +57,7 @@ func (f *File) CheckArgs(args []string) error {
 // before "--", unless its main has a parameter help.
 func (f *File) WantsHelp(args []string) bool {
 	if def := f.source.definition("main"); def != nil {
-		if slices.ContainsFunc(definedParams(def), func(p Param) bool { return p.Name == "help" }) {
+		if slices.ContainsFunc(definedParams(def), func(p parameter) bool { return p.Name == "help" }) {
 			return false
 		}
 	}
@@ -75,14 +75,14 @@ func (f *File) WantsHelp(args []string) bool {
 // binder collects the values of one command line.
 type binder struct {
 	file    string
-	params  []Param
+	params  []parameter
 	values  map[string]starlark.Value
 	kwargs  []starlark.Tuple // for **kwargs
 	words   []string         // that are no flags
 	changed map[string]bool  // lists and dicts given once, which grow
 }
 
-func bind(file string, params []Param, args []string) (starlark.Tuple, []starlark.Tuple, *muru.Error) {
+func bind(file string, params []parameter, args []string) (starlark.Tuple, []starlark.Tuple, *muru.Error) {
 	b := &binder{file: file, params: params, values: make(map[string]starlark.Value), changed: make(map[string]bool)}
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -120,7 +120,7 @@ func (b *binder) flag(arg string, rest []string) (used int, err *muru.Error) {
 		return 0, b.unknown(arg)
 	}
 	if p == nil {
-		p = &Param{Name: strings.ReplaceAll(name, "-", "_"), Required: true}
+		p = &parameter{Name: strings.ReplaceAll(name, "-", "_"), Required: true}
 		if p.Name == "" {
 			return 0, b.unknown(arg)
 		}
@@ -142,10 +142,10 @@ func (b *binder) flag(arg string, rest []string) (used int, err *muru.Error) {
 
 // find returns the parameter that a flag names; no-x is the negation of a
 // bool x.
-func (b *binder) find(name string) (p *Param, negated bool) {
+func (b *binder) find(name string) (p *parameter, negated bool) {
 	name = strings.ReplaceAll(name, "-", "_")
-	byName := func(name string) *Param {
-		i := slices.IndexFunc(b.params, func(p Param) bool { return p.Name == name && !p.Variadic && !p.Keywords })
+	byName := func(name string) *parameter {
+		i := slices.IndexFunc(b.params, func(p parameter) bool { return p.Name == name && !p.Variadic && !p.Keywords })
 		if i < 0 {
 			return nil
 		}
@@ -164,10 +164,14 @@ func (b *binder) find(name string) (p *Param, negated bool) {
 	return nil, false
 }
 
-func (b *binder) keywords() *Param { return b.special(func(p Param) bool { return p.Keywords }) }
-func (b *binder) variadic() *Param { return b.special(func(p Param) bool { return p.Variadic }) }
+func (b *binder) keywords() *parameter {
+	return b.special(func(p parameter) bool { return p.Keywords })
+}
+func (b *binder) variadic() *parameter {
+	return b.special(func(p parameter) bool { return p.Variadic })
+}
 
-func (b *binder) special(is func(Param) bool) *Param {
+func (b *binder) special(is func(parameter) bool) *parameter {
 	if i := slices.IndexFunc(b.params, is); i >= 0 {
 		return &b.params[i]
 	}
@@ -228,7 +232,7 @@ func (b *binder) arguments(rest []string) (args starlark.Tuple, kwargs []starlar
 }
 
 // parse sets p from text; label is how the error names it.
-func (b *binder) parse(p Param, label, text string) *muru.Error {
+func (b *binder) parse(p parameter, label, text string) *muru.Error {
 	v, problem := parseValue(p.Default, text)
 	if problem != "" {
 		return b.errorf("%s: %s", label, problem)
@@ -238,11 +242,11 @@ func (b *binder) parse(p Param, label, text string) *muru.Error {
 
 // set stores a value. A list or dict given again grows; anything else may be
 // given once.
-func (b *binder) set(p Param, v starlark.Value) *muru.Error {
+func (b *binder) set(p parameter, v starlark.Value) *muru.Error {
 	old := b.values[p.Name]
 	if old == nil {
 		b.values[p.Name] = v
-		if !slices.ContainsFunc(b.params, func(known Param) bool { return known.Name == p.Name && !known.Variadic && !known.Keywords }) {
+		if !slices.ContainsFunc(b.params, func(known parameter) bool { return known.Name == p.Name && !known.Variadic && !known.Keywords }) {
 			b.kwargs = append(b.kwargs, starlark.Tuple{starlark.String(p.Name), v})
 		}
 		return nil

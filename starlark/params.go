@@ -8,8 +8,8 @@ import (
 	"go.starlark.net/syntax"
 )
 
-// A Param is a parameter of a function as the command line sees it.
-type Param struct {
+// A parameter is a parameter of a function as the command line sees it.
+type parameter struct {
 	Name        string
 	Default     starlark.Value // nil if required, or if only executing the file would tell
 	Required    bool
@@ -19,16 +19,16 @@ type Param struct {
 }
 
 // flag returns the name as it is written on the command line.
-func (p Param) flag() string { return "--" + strings.ReplaceAll(p.Name, "_", "-") }
+func (p parameter) flag() string { return "--" + strings.ReplaceAll(p.Name, "_", "-") }
 
 // placeholder returns the name as help shows a value for it.
-func (p Param) placeholder() string { return strings.ToUpper(p.Name) }
+func (p parameter) placeholder() string { return strings.ToUpper(p.Name) }
 
 // known reports whether the type of the parameter is.
-func (p Param) known() bool { return p.Required || p.Variadic || p.Keywords || p.Default != nil }
+func (p parameter) known() bool { return p.Required || p.Variadic || p.Keywords || p.Default != nil }
 
 // functionParams returns the parameters of fn.
-func functionParams(fn *starlark.Function) []Param {
+func functionParams(fn *starlark.Function) []parameter {
 	n := fn.NumParams()
 	named := n
 	if fn.HasKwargs() {
@@ -37,10 +37,10 @@ func functionParams(fn *starlark.Function) []Param {
 	if fn.HasVarargs() {
 		named--
 	}
-	params := make([]Param, 0, n)
+	params := make([]parameter, 0, n)
 	for i := range n {
 		name, _ := fn.Param(i)
-		p := Param{Name: name}
+		p := parameter{Name: name}
 		switch {
 		case i < named:
 			p.Default = fn.ParamDefault(i)
@@ -58,11 +58,11 @@ func functionParams(fn *starlark.Function) []Param {
 
 // definedParams returns the parameters of a def that was not executed.
 // Defaults that are no literals are not known.
-func definedParams(def *syntax.DefStmt) []Param {
-	var params []Param
+func definedParams(def *syntax.DefStmt) []parameter {
+	var params []parameter
 	keywordOnly := false
 	for _, expr := range def.Params {
-		p := Param{KeywordOnly: keywordOnly}
+		p := parameter{KeywordOnly: keywordOnly}
 		switch expr := expr.(type) {
 		case *syntax.Ident:
 			p.Name, p.Required = expr.Name, true
@@ -74,7 +74,7 @@ func definedParams(def *syntax.DefStmt) []Param {
 			if expr.X == nil {
 				continue // a bare *
 			}
-			p = Param{Name: expr.X.(*syntax.Ident).Name, Variadic: expr.Op == syntax.STAR, Keywords: expr.Op == syntax.STARSTAR}
+			p = parameter{Name: expr.X.(*syntax.Ident).Name, Variadic: expr.Op == syntax.STAR, Keywords: expr.Op == syntax.STARSTAR}
 		}
 		params = append(params, p)
 	}

@@ -29,7 +29,7 @@ func Usage(file string, fn *starlark.Function) string {
 	return usageText(file, fn.Doc(), functionParams(fn))
 }
 
-func usageText(file, doc string, params []Param) string {
+func usageText(file, doc string, params []parameter) string {
 	var b strings.Builder
 	b.WriteString(usageLine(file, params))
 	if doc = dedent(doc); doc != "" {
@@ -56,7 +56,7 @@ func usageText(file, doc string, params []Param) string {
 }
 
 // usageRow describes a parameter that has a default.
-func usageRow(p Param) ([2]string, bool) {
+func usageRow(p parameter) ([2]string, bool) {
 	name := p.flag() + " " + p.placeholder()
 	switch d := p.Default.(type) {
 	case nil:
@@ -100,7 +100,7 @@ func listRow(name string, elems starlark.Iterable) [2]string {
 }
 
 // usageLine is the form of the command.
-func usageLine(file string, params []Param) string {
+func usageLine(file string, params []parameter) string {
 	line := "usage: muru run " + file
 	for _, p := range params {
 		switch {
