@@ -93,8 +93,9 @@ func hasToken(lines []string, token string) bool {
 
 // header builds what the app gets of the request's header. Not in it: fields
 // of this connection alone, Content-Length (it is x.Length), Host (it is
-// x.Host), Expect (the edge answers it), everything of ours, names with an
-// underscore, and what only a trusted proxy may say.
+// x.Host), everything of ours, names with an underscore, and what only a
+// trusted proxy may say. Expect is in it: a server that wants to refuse before
+// the body comes may do so, and its client reads the body only then.
 func (q *request) header(upgrade string) []muru.Field {
 	h := q.r.Header
 	named := namedFields(h["Connection"])
@@ -138,7 +139,7 @@ func (q *request) drops(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
 		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
-		"Content-Length", "Host", "Expect", "Cookie",
+		"Content-Length", "Host", "Cookie",
 		"X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host":
 		return true
 	case "Forwarded", "X-Real-Ip":
