@@ -42,6 +42,7 @@ func (q *request) exchange() {
 		q.body.from = r.Body
 		q.body.control = http.NewResponseController(q.w)
 		q.body.limit = q.state.routing.Route.MaxBody
+		q.body.expects = len(r.Header["Expect"]) > 0
 		// Without it net/http reads the body to its end before the answer's
 		// first byte. What has no connection has no such wish.
 		_ = q.body.control.EnableFullDuplex()
