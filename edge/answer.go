@@ -23,7 +23,6 @@ import (
 type answer struct {
 	q      *request
 	status int
-	fields []muru.Field
 	length int64
 	stream bool
 
@@ -61,7 +60,8 @@ func (a *answer) Head(status int, header []muru.Field, length int64) error {
 	if status < 200 || status > 999 || a.held {
 		panic(fmt.Sprintf("BUG: head of status %d, head passed already: %v", status, a.held))
 	}
-	a.status, a.fields, a.length, a.held = status, header, length, true
+	a.status, a.length, a.held = status, length, true
+	addFields(a.q.w.Header(), header) // the slice is the backend's
 	a.bodyless = a.q.x.Method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
 	a.stream = muru.IsStream(a.q.x.Method, status, header, length)
 	if err := a.reachable(); err != nil {
@@ -83,7 +83,6 @@ func (a *answer) send() {
 	}
 	a.sent = true
 	h := a.q.w.Header()
-	addFields(h, a.fields)
 	if a.length >= 0 && a.status != http.StatusNoContent {
 		h["Content-Length"] = []string{strconv.FormatInt(a.length, 10)}
 	} else if !a.bodyless {
@@ -214,6 +213,7 @@ func (a *answer) reset() {
 	if a.sent {
 		panic("BUG: answer sent and reset")
 	}
+	clear(a.q.w.Header())
 	*a = answer{q: a.q}
 }
 

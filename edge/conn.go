@@ -2,6 +2,8 @@ package edge
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -28,6 +30,10 @@ type conn struct {
 	remote string // host:port
 	local  string
 	armed  atomic.Int64 // when the write deadline was last moved, Unix ns
+	// spent: a body was not read to its end. Nothing more is read, and Close
+	// lets the client have the answer first: closing with unread bytes would
+	// reset the connection and lose it.
+	spent atomic.Bool
 }
 
 func newConn(c net.Conn) *conn {
@@ -48,6 +54,24 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 	}
 	return c.Conn.Write(p)
+}
+
+// Read fails once the connection is spent.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.spent.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(p)
+}
+
+// Close closes the connection; a spent one lingers for lingerTime at most.
+func (c *conn) Close() error {
+	if c.spent.Load() && c.CloseWrite() == nil {
+		if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+			_, _ = io.Copy(io.Discard, c.Conn)
+		}
+	}
+	return c.Conn.Close()
 }
 
 // SetWriteDeadline keeps our deadline where net/http would remove it.
@@ -72,7 +96,7 @@ func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return c.Close()
+	return errors.ErrUnsupported
 }
 
 // peerAddr returns the address in a host:port, the zero one if there is none.

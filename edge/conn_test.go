@@ -47,7 +47,7 @@ func (silent) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
 func TestAClientThatSendsNothingIsGone(t *testing.T) {
 	b := body{from: silent{}, control: http.NewResponseController(httptest.NewRecorder())}
 	for range 2 {
-		if _, err := b.Read(make([]byte, 8)); !errors.Is(err, muru.ErrClientGone) || !b.gone {
+		if _, err := b.Read(make([]byte, 8)); !errors.Is(err, muru.ErrClientGone) || b.fault() != muru.ErrClientGone {
 			t.Errorf("%v", err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 // dispatch gives the request to the release it was picked for, and ends it.
 func (q *request) dispatch() {
 	defer q.closeUpgrade()
+	defer q.settleBody()
 	defer q.endInPanic()
 	out := q.do()
 	if errors.Is(out.Err, muru.ErrDraining) && !q.answer.sent && !q.clientLeft() {
@@ -94,10 +95,11 @@ func (q *request) cause(err error) error {
 		return q.answer.gone
 	case err == nil:
 		return nil
-	case q.clientLeft(), q.body.gone:
+	case q.clientLeft():
 		return muru.ErrClientGone
-	case q.body.rejected != muru.ReasonNone:
-		return q.body.err
+	}
+	if fault := q.body.fault(); fault != nil {
+		return fault
 	}
 	return err
 }
@@ -208,6 +210,14 @@ func (q *request) rescue(base *target) {
 	}
 	wait, _ := again.QueueWait()
 	base.stats.count(q.status, q.reason, now.Sub(q.arrived), wait)
+}
+
+// settleBody makes sure that what is left of the body is never taken for the
+// connection's next request.
+func (q *request) settleBody() {
+	if q.answer.upgraded == nil && !q.abort && !q.body.settle() && q.conn != nil {
+		q.conn.spent.Store(true)
+	}
 }
 
 // endInPanic counts a request whose backend panicked, against its release, and

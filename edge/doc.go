@@ -32,6 +32,10 @@
 //     a header X_Forwarded_For could not be told from X-Forwarded-For.
 //   - An answer that is no stream keeps its head back until the first byte of
 //     its body, so that a worker that dies before it is no cut connection.
+//   - An answer may begin before its request's body has ended. A connection
+//     whose body was not read to its end is closed after the answer (body.go).
+//   - What net/http cannot parse it answers itself: a status, no page, no line
+//     in the access log.
 //   - muru_sticky has the route's path, so that two apps on one host keep one
 //     each; muru_id has the path /.
 package edge

@@ -148,15 +148,15 @@ func TestARequestThatDiedInTheCandidateIsTriedOnceOnTheBaseline(t *testing.T) {
 		x.Start(time.Now())
 		if x.Path == "/head" {
 			// Its head was passed, and nothing of the body.
-			_ = x.Answer.Head(200, nil, 10)
+			_ = x.Answer.Head(200, []muru.Field{{Name: "X-From", Value: "r6"}}, 10)
 		}
 		return muru.Outcome{Err: muru.ErrWorkerDied}
 	}
 	f.Route(shop(1000, map[int]muru.Backend{5: says("r5"), 6: backendFunc(candidate)}))
 	cookie := "Cookie: muru_id=" + idIn(true)
 	for _, path := range []string{"/", "/head"} {
-		if r := f.get(path, cookie); r.StatusCode != 200 || r.body != "r5" {
-			t.Errorf("%s: %s %s", path, r.Status, r.body)
+		if r := f.get(path, cookie); r.StatusCode != 200 || r.body != "r5" || r.Header.Get("X-From") != "" {
+			t.Errorf("%s: %s %s %v", path, r.Status, r.body, r.Header)
 		}
 	}
 	if r := f.do("POST", "/", strings.NewReader("x"), cookie); r.StatusCode != 502 {

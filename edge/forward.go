@@ -42,6 +42,7 @@ func (q *request) exchange() {
 		q.body.from = r.Body
 		q.body.control = http.NewResponseController(q.w)
 		q.body.limit = q.state.routing.Route.MaxBody
+		q.body.expects = len(r.Header["Expect"]) > 0
 		// Without it net/http reads the body to its end before the answer's
 		// first byte. What has no connection has no such wish.
 		_ = q.body.control.EnableFullDuplex()
@@ -93,8 +94,9 @@ func hasToken(lines []string, token string) bool {
 
 // header builds what the app gets of the request's header. Not in it: fields
 // of this connection alone, Content-Length (it is x.Length), Host (it is
-// x.Host), Expect (the edge answers it), everything of ours, names with an
-// underscore, and what only a trusted proxy may say.
+// x.Host), everything of ours, names with an underscore, and what only a
+// trusted proxy may say. Expect is in it: a server that wants to refuse before
+// the body comes may do so, and its client reads the body only then.
 func (q *request) header(upgrade string) []muru.Field {
 	h := q.r.Header
 	named := namedFields(h["Connection"])
@@ -138,7 +140,7 @@ func (q *request) drops(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
 		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
-		"Content-Length", "Host", "Expect", "Cookie",
+		"Content-Length", "Host", "Cookie",
 		"X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host":
 		return true
 	case "Forwarded", "X-Real-Ip":

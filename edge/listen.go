@@ -31,6 +31,13 @@ const (
 	// writeStall is for the client to take what was written; then it counts
 	// as gone.
 	writeStall = 2 * time.Minute
+	// settleTime and settleSize are what is spent on reading the rest of a body
+	// that nobody wanted, so that its connection can be kept.
+	settleTime = 50 * time.Millisecond
+	settleSize = 256 << 10
+	// lingerTime is how long a client that is still sending may take to read
+	// the answer before its connection is closed.
+	lingerTime = 500 * time.Millisecond
 	// maxHeader bounds a request's head; more is 431.
 	maxHeader = 64 << 10
 	// cutGrace is how long Close waits for requests it has cut.

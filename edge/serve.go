@@ -45,6 +45,9 @@ type request struct {
 // ServeHTTP answers one request. It is the handler of [Edge.Serve].
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{edge: e, w: w, r: r, ctx: r.Context(), conn: connOf(r.Context()), arrived: time.Now()}
+	if q.conn != nil && q.conn.spent.Load() {
+		panic(http.ErrAbortHandler) // no request, but what was left of a body
+	}
 	q.id = newRequestID(q.arrived)
 	q.answer.q = q
 	e.active.Add(1)
@@ -191,7 +194,7 @@ func (q *request) bytesIn() int64 {
 	if u := q.answer.upgraded; u != nil {
 		return u.read.Load()
 	}
-	return q.body.read
+	return q.body.read.Load()
 }
 
 func (q *request) bytesOut() int64 {

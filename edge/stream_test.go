@@ -116,6 +116,9 @@ func TestABodyIsAskedForOnlyWhenItIsRead(t *testing.T) {
 	read := make(chan bool)
 	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(_ context.Context, x *muru.Exchange) muru.Outcome {
 		x.Start(time.Now())
+		if e := valuesOf(x, "Expect"); len(e) != 1 || e[0] != "100-continue" {
+			t.Errorf("the app is told %q", e)
+		}
 		if !<-read {
 			return say(x, 403, "no")
 		}
@@ -332,5 +335,20 @@ func TestLeavingAStreamIsNoFailure(t *testing.T) {
 		if h.fact.Status != 200 || h.fact.Reason != muru.ReasonNone || !h.fact.Stream || h.fact.Duration > time.Second {
 			t.Errorf("%+v", h.fact)
 		}
+	}
+}
+
+// Backends reuse what they hold a head's fields in.
+func TestAHeadIsNotTheBackendsAnyMoreOnceItIsPassed(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(_ context.Context, x *muru.Exchange) muru.Outcome {
+		x.Start(time.Now())
+		fields := []muru.Field{{Name: "X-A", Value: "1"}, {Name: "X-B", Value: "2"}}
+		err := x.Answer.Head(200, fields, 0)
+		clear(fields)
+		return muru.Outcome{Err: err, Answered: true}
+	})}))
+	if r := f.get("/"); r.Header.Get("X-A") != "1" || r.Header.Get("X-B") != "2" {
+		t.Errorf("%v", r.Header)
 	}
 }
