@@ -32,6 +32,7 @@ type Link struct {
 	request requestHead
 	answer  answerHead
 	x       *muru.Exchange // between Send and Receive
+	before  uint32         // the id answered last
 	busy    bool           // the worker said so; until it says idle
 
 	wmu  sync.Mutex // writes of a frame, and the feed's fields

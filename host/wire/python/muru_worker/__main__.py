@@ -10,7 +10,6 @@ if sys.version_info < (3, 9):
 
 import os
 import time
-import _thread
 
 
 class Settings:
@@ -32,17 +31,26 @@ class Settings:
         self.started = time.time()
         self.importing = True
         self.stopping = False
-        # Held until the worker is to end. A bare lock, because a signal
-        # handler may release it at any moment without waiting for anything.
-        self.gate = _thread.allocate_lock()
-        self.gate.acquire()
+        self.bell, self.rope = os.pipe()
+        os.set_blocking(self.rope, False)
 
     def stop(self):
+        """Ends the worker; may be called by a signal handler and any thread."""
         self.stopping = True
         try:
-            self.gate.release()
-        except RuntimeError:
-            pass  # released before
+            os.write(self.rope, b"!")
+        except BlockingIOError:
+            pass  # it rings already
+
+    def wait(self):
+        """Returns when the worker is to end. The C part of every signal
+        handler writes to the pipe: a lock would miss the signal that comes
+        just before it is waited for."""
+        import signal
+
+        signal.set_wakeup_fd(self.rope, warn_on_full_buffer=False)
+        while not self.stopping:
+            os.read(self.bell, 64)
 
 
 def prepare():
@@ -91,6 +99,7 @@ def after_fork(links):
     def forget():
         for link in links:
             link.drop()
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -136,7 +145,7 @@ def main():
     for thread in threads:
         thread.start()
 
-    settings.gate.acquire()  # signal handlers run while this waits
+    settings.wait()
     for one in links[1:]:
         one.stop()
     for thread in threads:
