@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -163,6 +164,29 @@ func TestWorkerWithoutADaemonPrintsOnAndEndsItself(t *testing.T) {
 	out := w.output()
 	if !strings.Contains(out, "muru worker: no daemon came for 0.3 s, ending\n") || strings.Contains(out, "Error") {
 		t.Errorf("printed %s", out)
+	}
+}
+
+func TestWorkerThatNoDaemonKnowsEndsItself(t *testing.T) {
+	w := start(t, "basic:hello", orphan(500*time.Millisecond))
+	w.daemon.stop()
+	l, err := Listen(filepath.Join(w.dir, "s"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused atomic.Int32
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = l.Serve(t.Context(), func(_ Hello, c net.Conn) { refused.Add(1); _ = c.Close() })
+	}()
+	if status := w.waitExit(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	_ = l.Close()
+	receiveClosed(t, served, "Serve to end")
+	if n := refused.Load(); n < 1 || n > 20 {
+		t.Errorf("it came %d times", n)
 	}
 }
 

@@ -56,8 +56,10 @@ func startDaemon(t testing.TB, socket string) *daemon {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	var mu sync.Mutex
-	var open []net.Conn
+	var open []net.Conn // guarded by mu until served is closed
+	served := make(chan struct{})
 	running.Go(func() {
+		defer close(served)
 		if err := l.Serve(ctx, func(h Hello, c net.Conn) {
 			mu.Lock()
 			open = append(open, c)
@@ -78,19 +80,10 @@ func startDaemon(t testing.TB, socket string) *daemon {
 	})
 	d.stop = sync.OnceFunc(func() {
 		cancel()
-		mu.Lock()
+		<-served // nothing is accepted any more
 		for _, c := range open {
 			_ = c.Close()
 		}
-		mu.Unlock()
-		eventually(t, "the daemon to end", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, c := range open {
-				_ = c.Close()
-			}
-			return true
-		})
 		running.Wait()
 	})
 	t.Cleanup(d.stop)
