@@ -46,9 +46,11 @@ def handler(application, settings):
         if flags & wire.QUOTED:
             path = environ["PATH_INFO"]
             environ["PATH_INFO"] = path.replace("%00", "\0").replace("%25", "%")
-        Request(link, number, environ).run_application(application)
-        if pulled is not None:
-            pulled.end()
+        try:
+            Request(link, number, environ).run_application(application)
+        finally:
+            if pulled is not None:
+                pulled.end()
 
     return handle
 
