@@ -113,7 +113,7 @@ func TestLargeAnswerArrivesWhole(t *testing.T) {
 	a.got = func(p []byte) error { _, err := sum.Write(p); return err }
 	w.exchange(request("GET", "/"), a)
 	want := md5.Sum([]byte(strings.Repeat("0123456789abcdef", 5*65536/2)))
-	if a.err != nil || a.size != 16*5*65536/2 || [16]byte(sum.Sum(nil)) != want {
+	if a.err != nil || a.size != 16*5*65536/2 || a.length != int64(a.size) || [16]byte(sum.Sum(nil)) != want {
 		t.Errorf("%d bytes, %v", a.size, a.err)
 	}
 }
