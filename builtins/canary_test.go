@@ -55,9 +55,8 @@ func TestResumeReportsTheStepItApproved(t *testing.T) {
 	_, err := s.run(`
 def main():
     def approve():
-        wait(lambda: rollouts("shop")[-1].state == "awaiting_approval", every = "1s")
+        wait(lambda: [r for r in rollouts("shop") if r.state == "awaiting_approval"], every = "1s")
         resume("shop", step = 2)
-    wait(lambda: True)
     parallel([lambda: canary("shop@r2", hold = "30s", approve = "each-step"), approve])
 `)
 	if err != nil {
