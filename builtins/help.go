@@ -122,7 +122,7 @@ func helpNamed(specs []*Spec, name string) (string, error) {
 // help words a Spec for the terminal.
 func (s *Spec) help() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  %s\n", s.Signature(), s.Summary)
+	fmt.Fprintf(&b, "%s\n  %s\n", wrapSignature(s), s.Summary)
 	if s.Doc != "" {
 		b.WriteString("\n" + indent(s.Doc) + "\n")
 	}
