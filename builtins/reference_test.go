@@ -89,7 +89,7 @@ func TestEverythingAfterTheNounsIsKeywordOnly(t *testing.T) {
 }
 
 func TestDefaultsConvertByTheirOwnType(t *testing.T) {
-	set := newEmptyStage(t, fastClock{}).set
+	set := newEmptyStage(t, newFastClock()).set
 	for _, s := range Specs() {
 		for _, p := range s.Params {
 			if p.Required() || p.Pass == Variadic || p.Default == starlark.None {
