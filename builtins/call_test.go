@@ -18,9 +18,9 @@ import (
 	script "muru/starlark"
 )
 
-// started runs a recipe under a context that is cancelled once ready is true,
-// and returns its error and how long it took to end after that.
-func (s *stage) cancelled(source string, ready func() bool) (error, time.Duration) {
+// cancelled runs a recipe that is cancelled once ready is true, and returns
+// how long it took to end after that, and its error.
+func (s *stage) cancelled(source string, ready func() bool) (time.Duration, error) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
@@ -37,7 +37,7 @@ func (s *stage) cancelled(source string, ready func() bool) (error, time.Duratio
 	began := time.Now()
 	cancel()
 	err = <-ended
-	return err, time.Since(began)
+	return time.Since(began), err
 }
 
 func TestCancelReachesEveryBlockedCall(t *testing.T) {
@@ -58,7 +58,7 @@ func TestCancelReachesEveryBlockedCall(t *testing.T) {
 			if name == "sh" {
 				ready = func() bool { _, err := os.Stat(s.path("pid")); return err == nil }
 			}
-			err, took := s.cancelled("def main():\n    "+source+"\n    fail(\"it went on\")\n", ready)
+			took, err := s.cancelled("def main():\n    "+source+"\n    fail(\"it went on\")\n", ready)
 			if muru.KindOf(err) != muru.KindCanceled {
 				t.Errorf("got %v", err)
 			}

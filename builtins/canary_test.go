@@ -55,9 +55,8 @@ func TestResumeReportsTheStepItApproved(t *testing.T) {
 	_, err := s.run(`
 def main():
     def approve():
-        wait(lambda: rollouts("shop")[-1].state == "awaiting_approval", every = "1s")
+        wait(lambda: [r for r in rollouts("shop") if r.state == "awaiting_approval"], every = "1s")
         resume("shop", step = 2)
-    wait(lambda: True)
     parallel([lambda: canary("shop@r2", hold = "30s", approve = "each-step"), approve])
 `)
 	if err != nil {
@@ -103,7 +102,9 @@ func TestGateFunctionThatFailsIsAnErrorOfTheGate(t *testing.T) {
 		`5`:                       "mine: the function returned 5, not True, False or a message",
 		`[x for x in range(1000000) if x < 0] == []`: "the budget of 100000 steps is used up",
 	} {
-		s := newStage(t)
+		// The engine gives a function five seconds, which have to be enough for
+		// its steps.
+		s := newStageAt(t, fastClock{time.Now(), 50})
 		s.visitors(200)
 		if _, err := s.run("def main():\n    canary(\"shop@r2\", steps = [10], hold = \"10s\", deadline = \"30s\", on_no_data = \"rollback\", gates = [gate(\"mine\", check = lambda w: " + check + ")])\n"); err == nil {
 			t.Errorf("%s: promoted", check)

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"muru"
 	"muru/rollout"
@@ -36,7 +35,7 @@ var before = map[string]string{
 // newExampleStage makes a stage on which the example of a builtin runs.
 func newExampleStage(t *testing.T, name string) *stage {
 	t.Helper()
-	s := newEmptyStage(t, fastClock{time.Now()})
+	s := newEmptyStage(t, newFastClock())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	t.Cleanup(server.Close)
 	s.edge.URLFunc = func(muru.Route) string { return server.URL + "/" }

@@ -37,7 +37,7 @@ Rates and times fail only if the candidate is over max and worse than ratio time
 Judged in every canary, unless named: 5xx at 1%, crashes at 0, and p99 at 30s.`,
 	Params: []Param{
 		{Name: "name", Type: textType, Pass: Positional, Doc: "5xx crashes p95 p99 queue_wait probe, or a name of your own with check"},
-		{Name: "max", Type: anyType, Default: starlark.None, Doc: `the limit: "1%" for 5xx, a count for crashes, "250ms" for times`},
+		{Name: "max", Type: limitType, Default: starlark.None, Doc: `the limit: "1%" for 5xx, a count for crashes, "250ms" for times`},
 		{Name: "check", Type: functionType, Default: starlark.None, Doc: "function of a Window"},
 		{Name: "paths", Type: listType[string](pathAndQuery), Default: list(), Doc: "what probe requests"},
 		{Name: "body", Type: textType, Default: starlark.None, Doc: "regular expression the body of a probe must match"},
@@ -181,6 +181,9 @@ func (c *Call) checkFunc(name string, fn starlark.Callable) muru.GateCheckFunc {
 		return false, "", fmt.Errorf("the function returned %s, not True, False or a message", describe(v))
 	}
 }
+
+// limitType is converted by gateMax, once the name of the gate is known.
+var limitType Type = typeOf{"percentage, int or duration", anyType.Convert}
 
 // gateType takes gates and returns muru.Gate.
 var gateType Type = typeOf{"Gate", func(_ *Call, v starlark.Value) (any, error) {

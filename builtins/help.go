@@ -14,6 +14,7 @@ var helpSpec = (&Spec{
 	Name:    "help",
 	Group:   GroupLanguage,
 	Summary: "explains a builtin, a value or a function; without argument it lists the builtins",
+	Doc:     "A builtin: its signature, parameters, errors and an example. A value: its attributes. A function of a file: its docstring.",
 	Params:  []Param{{Name: "x", Type: anyType, Pass: Positional, Default: starlark.None, Doc: "a builtin, its name, a value, or a function of yours"}},
 	Returns: "None",
 	Errors:  []string{"not_found: there is no such name"},
@@ -121,7 +122,7 @@ func helpNamed(specs []*Spec, name string) (string, error) {
 // help words a Spec for the terminal.
 func (s *Spec) help() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  %s\n", s.Signature(), s.Summary)
+	fmt.Fprintf(&b, "%s\n  %s\n", wrapSignature(s), s.Summary)
 	if s.Doc != "" {
 		b.WriteString("\n" + indent(s.Doc) + "\n")
 	}

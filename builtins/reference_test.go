@@ -32,8 +32,8 @@ func TestReferenceIsUpToDate(t *testing.T) {
 func TestEverySpecIsComplete(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range withMethods() {
-		if s.Summary == "" || s.Example == "" || s.Returns == "" {
-			t.Errorf("%s lacks a summary, an example or what it returns", s.Name)
+		if s.Summary == "" || s.Doc == "" || s.Example == "" || s.Returns == "" {
+			t.Errorf("%s lacks a summary, a doc, an example or what it returns", s.Name)
 		}
 		if strings.HasSuffix(s.Summary, ".") || s.Summary != "" && strings.ToLower(s.Summary[:1]) != s.Summary[:1] {
 			t.Errorf("%s: the summary is one sentence, lower case, without full stop: %q", s.Name, s.Summary)
@@ -89,7 +89,7 @@ func TestEverythingAfterTheNounsIsKeywordOnly(t *testing.T) {
 }
 
 func TestDefaultsConvertByTheirOwnType(t *testing.T) {
-	set := newEmptyStage(t, fastClock{}).set
+	set := newEmptyStage(t, newFastClock()).set
 	for _, s := range Specs() {
 		for _, p := range s.Params {
 			if p.Required() || p.Pass == Variadic || p.Default == starlark.None {

@@ -53,6 +53,7 @@ var pauseSpec = (&Spec{
 	Name:    "pause",
 	Group:   GroupRollouts,
 	Summary: "stops the clock of a rollout's step; share and gates stay",
+	Doc:     "A gate that fails still takes the candidate out. resume() goes on where the step was.",
 	Params:  []Param{rolloutParam, reasonParam},
 	Returns: "Rollout",
 	Errors:  []string{"refused: the rollout does not run"},

@@ -20,7 +20,7 @@ var splitSpec = (&Spec{
 baseline. Shares set by a run are put back when the run fails or is cancelled.`,
 	Params: []Param{
 		{Name: "app", Type: appNoun, Pass: Positional, Doc: "the app"},
-		{Name: "shares", Type: anyType, Pass: Positional, Doc: `release: share, such as {"r6": "10%"}`},
+		{Name: "shares", Type: sharesType, Pass: Positional, Doc: `release: share, such as {"r6": "10%"}`},
 	},
 	Returns: "App",
 	Errors: []string{
@@ -29,11 +29,9 @@ baseline. Shares set by a run are put back when the run fails or is cancelled.`,
 	Example: `split("shop", {"r6": "10%"})`,
 	Effect:  Change,
 	Fn: func(c *Call) (starlark.Value, error) {
-		shares, err := toShares(arg[starlark.Value](c, "shares"), arg[string](c, "app"))
-		if err != nil {
-			return nil, at("shares", err)
-		}
-		a, report, err := c.engine().Split(c.ctx, rollout.SplitRequest{Caller: c.caller(), App: arg[string](c, "app"), Shares: shares})
+		a, report, err := c.engine().Split(c.ctx, rollout.SplitRequest{
+			Caller: c.caller(), App: arg[string](c, "app"), Shares: arg[[]muru.SplitArm](c, "shares"),
+		})
 		c.say(report)
 		if err != nil {
 			return nil, err
@@ -41,6 +39,11 @@ baseline. Shares set by a run are put back when the run fails or is cancelled.`,
 		return c.set.app(a), nil
 	},
 }).check()
+
+// sharesType takes the shares of releases of the app that was given before.
+var sharesType Type = typeOf{"dict of share by release", func(c *Call, v starlark.Value) (any, error) {
+	return toShares(v, arg[string](c, "app"))
+}}
 
 func toShares(v starlark.Value, app string) ([]muru.SplitArm, error) {
 	d, ok := v.(*starlark.Dict)
@@ -105,7 +108,7 @@ tried, otherwise nothing happens, so it never undoes somebody's newer one.
 Returns what serves afterwards.`,
 	Params: []Param{
 		{Name: "target", Type: appOrRelease, Pass: Positional, Doc: "the app, or the release to take out"},
-		{Name: "to", Type: anyType, Default: starlark.None, Doc: "the release to go back to"},
+		{Name: "to", Type: releaseOfTarget, Default: starlark.None, Doc: "the release to go back to"},
 		reasonParam,
 	},
 	Returns: "Release",
@@ -121,18 +124,22 @@ Returns what serves afterwards.`,
 		if req.App == "" {
 			req.App = t.release.App
 		}
-		if c.isSet("to") {
-			to, err := toRelease(arg[starlark.Value](c, "to"), req.App)
-			if err != nil {
-				return nil, at("to", err)
-			}
-			req.To = to
-		}
+		req.To = arg[muru.ReleaseID](c, "to")
 		r, report, err := c.engine().Rollback(c.ctx, req)
 		c.say(report)
 		return c.releaseOr(r, err)
 	},
 }).check()
+
+// releaseOfTarget takes a release of the app that the target is or belongs
+// to, so that "r5" is enough.
+var releaseOfTarget Type = typeOf{"release", func(c *Call, v starlark.Value) (any, error) {
+	t := arg[target](c, "target")
+	if t.app == "" {
+		return toRelease(v, t.release.App)
+	}
+	return toRelease(v, t.app)
+}}
 
 var stopSpec = (&Spec{
 	Name:    "stop",

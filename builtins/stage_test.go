@@ -72,21 +72,29 @@ func (t *terminal) output() string {
 	return strings.Join(t.printed, "\n")
 }
 
-// fastClock runs 500 times faster than the machine's.
-type fastClock struct{ began time.Time }
+// fastClock runs faster than the machine's.
+type fastClock struct {
+	began time.Time
+	speed time.Duration
+}
 
-const speed = 500
+func newFastClock() fastClock { return fastClock{time.Now(), 500} }
 
-func (c fastClock) Now() time.Time { return c.began.Add(time.Since(c.began) * speed) }
+func (c fastClock) Now() time.Time { return c.began.Add(time.Since(c.began) * c.speed) }
 
 func (c fastClock) After(d time.Duration) (<-chan time.Time, func()) {
-	return rollout.RealClock{}.After(d / speed)
+	return rollout.RealClock{}.After(d / c.speed)
 }
 
 // newStage makes a stage with shop@r1 serving and shop@r2 held.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := newEmptyStage(t, fastClock{time.Now()})
+	return newStageAt(t, newFastClock())
+}
+
+func newStageAt(t *testing.T, clock rollout.Clock) *stage {
+	t.Helper()
+	s := newEmptyStage(t, clock)
 	for _, hold := range []bool{false, true} {
 		plan := muru.ReleasePlan{
 			Kind: muru.Python, Source: s.path("shop/v5"), Entry: "app:application", Workers: 2, Threads: 4,

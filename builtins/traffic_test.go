@@ -59,7 +59,7 @@ func TestTrafficCountsStatusesAndReleases(t *testing.T) {
 	if Format(got) != want {
 		t.Errorf("prints as\n%s\nwant\n%s", Format(got), want)
 	}
-	if !strings.HasPrefix(got.String(), fmt.Sprintf("%d requests in 20", tally.requests())) {
+	if !strings.HasPrefix(got.String(), fmt.Sprintf("%d requests in ", tally.requests())) {
 		t.Errorf("short form %s", got)
 	}
 }
@@ -80,8 +80,8 @@ func TestTrafficKeepsConnectionsAndPicksEveryPath(t *testing.T) {
 	if len(seen) != 2 || seen["/"] == 0 || seen["/search?q=tea"] == 0 {
 		t.Errorf("asked for %v", seen)
 	}
-	if len(remotes) != 3 {
-		t.Errorf("%d connections for 3 clients", len(remotes))
+	if len(remotes) > 8 { // a few more are dialled while others become free
+		t.Errorf("%d connections for 3 clients and thousands of requests", len(remotes))
 	}
 }
 
@@ -154,15 +154,22 @@ func TestStopLetsRequestsInFlightFinish(t *testing.T) {
 		inside <- struct{}{}
 		<-release
 	})
+	l, _ := native[*load](s.value(`traffic("shop", clients = 2, duration = "1h", timeout = "20s", wait = False)`))
+	<-inside
+	<-inside
 	go func() {
-		<-inside
-		<-inside
+		<-l.sending.Done() // stop was called, and waits for the two
 		close(release)
 	}()
-	got := s.value(`stop(traffic("shop", clients = 2, duration = "1h", timeout = "20s", wait = False))`)
-	l, _ := native[*load](got)
-	if tally := l.tally(); tally.running || tally.gaveUp > 0 || tally.statuses[0] > 0 {
+	got, err := l.end(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tally := l.tally(); tally.running || tally.statuses[200] != 2 || tally.requests() != 2 {
 		t.Errorf("got %s", tally)
+	}
+	if running, _ := got.(*Record).Attr("running"); running.String() != "False" {
+		t.Error("what stop returns says that it runs")
 	}
 }
 

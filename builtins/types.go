@@ -190,8 +190,6 @@ func containsWord(words []string, word string) bool {
 // The types with units.
 var (
 	durationType Type = typeOf{"duration", func(_ *Call, v starlark.Value) (any, error) { return toDuration(v) }}
-	percentType  Type = typeOf{"percentage", func(_ *Call, v starlark.Value) (any, error) { return toPercent(v) }}
-	shareType    Type = typeOf{"share", func(_ *Call, v starlark.Value) (any, error) { return toShare(v) }}
 	sizeType     Type = typeOf{"size", func(_ *Call, v starlark.Value) (any, error) { return toSize(v) }}
 	rateType     Type = typeOf{"rate", func(_ *Call, v starlark.Value) (any, error) {
 		s, ok := v.(starlark.String)

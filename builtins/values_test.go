@@ -80,7 +80,7 @@ func TestVerdictCellsShowCountsAndEvidence(t *testing.T) {
 }
 
 func TestDurationsAndTimesCalculate(t *testing.T) {
-	s := newEmptyStage(t, fastClock{time.Now()})
+	s := newEmptyStage(t, newFastClock())
 	for expr, want := range map[string]string{
 		`duration("1m") + duration("30s")`:                                   "1m30s",
 		`duration("1m") - duration("90s")`:                                   "-30s",

@@ -54,6 +54,7 @@ const armWhat = "what is counted: requests, clients, 2xx, 3xx, 4xx, 5xx or crash
 var armCount = &Spec{
 	Name:    "count",
 	Summary: "counts requests, clients or crashes",
+	Doc:     "Requests that ended or are overdue. Those whose client left count as requests and in no class of statuses.",
 	Params:  []Param{{Name: "what", Type: textType, Pass: Positional, Default: starlark.String("requests"), Doc: armWhat}},
 	Returns: "int",
 	Example: `gate("busy", check = lambda w: w.candidate.count() < 100000)`,
@@ -66,6 +67,7 @@ var armCount = &Spec{
 var armRate = &Spec{
 	Name:    "rate",
 	Summary: "is a count as percent of the requests",
+	Doc:     "On the scale of 0 to 100: 21.95 is 21.95%. Compare it with the same of the other arm rather than with a number.",
 	Params:  []Param{{Name: "what", Type: textType, Pass: Positional, Doc: armWhat}},
 	Returns: "float",
 	Errors:  []string{"no_data: the release had no request"},
@@ -86,6 +88,7 @@ var armRate = &Spec{
 var armQuantile = &Spec{
 	Name:    "quantile",
 	Summary: "is the time within which a part of the requests were answered",
+	Doc:     "Within 6.25% of the truth; a gate of that name counts exactly.",
 	Params: []Param{
 		{Name: "which", Type: textType, Pass: Positional, Doc: "p50, p95, p99 and so on"},
 		{Name: "of", Type: enumType("duration", "queue_wait"), Default: starlark.String("duration"), Doc: "which time of a request"},

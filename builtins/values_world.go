@@ -63,6 +63,7 @@ func statusText(status int) string {
 var responseJSON = &Spec{
 	Name:    "json",
 	Summary: "parses the body as JSON",
+	Doc:     "Objects are dicts, arrays are lists, numbers int or float as they are written.",
 	Params:  nil,
 	Returns: "any",
 	Errors:  []string{"failed: the body is not JSON"},

@@ -89,7 +89,7 @@ func TestPauseStopsTheClockAndKeepsShareAndGates(t *testing.T) {
 		if report != "rollout 1 is paused already: by ana at 10%: lunch" {
 			t.Error(report)
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		if r := w.rollout(1); r.State != muru.Paused || r.Share != 1000 || r.Step.Elapsed != 20*time.Second {
 			t.Errorf("%s at %s, %s of the hold", r.State, r.Share, r.Step.Elapsed)
 		}

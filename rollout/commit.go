@@ -58,6 +58,7 @@ func (a *actor) commit(c change) {
 	}
 	if c.split != nil {
 		a.split = *c.split
+		a.off = a.off && len(a.split.Arms) == 0
 		a.feed.recent.follow(a.split.Baseline())
 	}
 	if c.split != nil || c.moves != nil || c.ended != nil || c.route {

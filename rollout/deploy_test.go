@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,9 +173,9 @@ func TestDrainThatCutsSomethingWarns(t *testing.T) {
 
 func TestStickyRouteHonoursAPromotedOutReleaseForItsGrace(t *testing.T) {
 	inWorld(t, func(w *world) {
-		drained := 0
+		var drained atomic.Int32
 		w.host.DrainFunc = func(context.Context, muru.ReleaseID) (muru.Drained, error) {
-			drained++
+			drained.Add(1)
 			return muru.Drained{}, nil
 		}
 		sticky := RouteChange{"sticky", func(r *muru.Route) { r.Sticky = 10 * time.Minute }, func(r muru.Route) string { return muru.FormatDuration(r.Sticky) }}
@@ -193,12 +194,12 @@ func TestStickyRouteHonoursAPromotedOutReleaseForItsGrace(t *testing.T) {
 			t.Errorf("honoured: %v", r.Honoured)
 		}
 		time.Sleep(10*time.Minute - time.Second)
-		if drained != 0 || w.state(1) != muru.Draining {
+		if drained.Load() != 0 || w.state(1) != muru.Draining {
 			t.Errorf("drained in its grace; r1 is %s", w.state(1))
 		}
 		time.Sleep(2 * time.Second)
-		if r, _ := w.edge.Routing("shop"); drained != 1 || w.state(1) != muru.Warm || len(r.Honoured) != 0 {
-			t.Errorf("%d drains, r1 is %s, honoured %v", drained, w.state(1), r.Honoured)
+		if r, _ := w.edge.Routing("shop"); drained.Load() != 1 || w.state(1) != muru.Warm || len(r.Honoured) != 0 {
+			t.Errorf("%d drains, r1 is %s, honoured %v", drained.Load(), w.state(1), r.Honoured)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"muru"
@@ -168,11 +169,13 @@ func TestFunctionGate(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			w.good(99)
 			time.Sleep(2 * time.Second)
+			synctest.Wait()
 			if len(windows) > 0 {
 				t.Fatal("asked without the minimum")
 			}
 			w.good(1)
 			time.Sleep(3500 * time.Millisecond)
+			synctest.Wait()
 			if len(windows) < 4 || windows[0].Candidate.Requests < 99 || windows[0].Baseline.Requests < 891 || windows[0].Verdicts != nil {
 				t.Errorf("%d calls, the first with %v", len(windows), windows)
 			}

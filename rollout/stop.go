@@ -107,34 +107,55 @@ func (e *Engine) StopApp(ctx context.Context, by Caller, app string) (muru.App, 
 		if err != nil {
 			return muru.App{}, "", err
 		}
-		stopped, report := 0, reportStopped(app)
-		var starts []<-chan struct{}
+		report := reportStoppedAlready(app)
+		var starts, stops []<-chan struct{}
 		err = a.do(ctx, func() error {
-			if !a.running() {
-				report = reportStoppedAlready(app)
-				return nil
+			if a.running() {
+				report = reportStopped(app)
+				starts = a.switchOff(by)
+				stops = a.stopIdle(by)
 			}
-			starts = a.switchOff(by)
 			return nil
 		})
-		if err != nil {
-			return muru.App{}, "", err
+		if err == nil {
+			err = a.waitForAll(ctx, starts)
 		}
-		if err := a.stopAll(ctx, by, starts, &stopped); err != nil {
-			return muru.App{}, "", err
+		if err == nil {
+			// What was starting has failed by now.
+			err = a.do(ctx, func() error {
+				if a.off {
+					stops = append(stops, a.stopIdle(by)...)
+				}
+				return nil
+			})
+		}
+		if err == nil {
+			err = a.waitForAll(ctx, stops)
 		}
 		var snapshot muru.App
-		err = a.do(ctx, func() error {
-			if stopped > 0 {
-				a.commit(change{events: []muru.Event{
-					a.event(muru.LevelNotice, muru.AppStopped, app, by, eventAppStopped(by.who(), stopped)),
-				}})
-			}
-			snapshot = a.snapshot()
-			return nil
-		})
+		if err == nil {
+			err = a.do(ctx, func() error {
+				if len(stops) > 0 {
+					a.commit(change{events: []muru.Event{
+						a.event(muru.LevelNotice, muru.AppStopped, app, by, eventAppStopped(by.who(), len(stops))),
+					}})
+				}
+				snapshot = a.snapshot()
+				return nil
+			})
+		}
 		return snapshot, report, err
 	})
+}
+
+// waitForAll waits until every channel is closed.
+func (a *actor) waitForAll(ctx context.Context, all []<-chan struct{}) error {
+	for _, ch := range all {
+		if err := a.waitFor(ctx, ch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // running reports whether anything of the app runs, starts or has failed.
@@ -174,31 +195,14 @@ func (a *actor) switchOff(by Caller) (starts []<-chan struct{}) {
 	return starts
 }
 
-// stopAll waits for the starts that were given up, then stops every release
-// and counts them.
-func (a *actor) stopAll(ctx context.Context, by Caller, starts []<-chan struct{}, stopped *int) error {
-	for _, ch := range starts {
-		if err := a.waitFor(ctx, ch); err != nil {
-			return err
+// stopIdle begins to stop every release that neither serves nor starts, and
+// returns what to wait for.
+func (a *actor) stopIdle(by Caller) (stops []<-chan struct{}) {
+	for _, r := range a.releases {
+		if r.stopping == nil && (r.State == muru.Held || r.State == muru.Warm || r.State == muru.FailedToStart) {
+			a.stopRelease(r, by)
+			stops = append(stops, r.stopping)
 		}
 	}
-	var stops []<-chan struct{}
-	err := a.do(ctx, func() error {
-		for _, r := range a.releases {
-			if r.State == muru.Held || r.State == muru.Warm || r.State == muru.FailedToStart {
-				if r.stopping == nil {
-					a.stopRelease(r, by)
-				}
-				stops = append(stops, r.stopping)
-			}
-		}
-		*stopped = len(stops)
-		return nil
-	})
-	for _, ch := range stops {
-		if err == nil {
-			err = a.waitFor(ctx, ch)
-		}
-	}
-	return err
+	return stops
 }

@@ -140,8 +140,8 @@ func TestBothBadIsNotTheCandidatesFault(t *testing.T) {
 		w.canary()
 		for range 70 {
 			time.Sleep(time.Second)
+			w.edge.Send(rel(1), 2, 503, time.Millisecond) // the baseline is the worse one at any moment
 			w.edge.Send(rel(1), 18, 200, time.Millisecond)
-			w.edge.Send(rel(1), 2, 503, time.Millisecond)
 			w.edge.Send(rel(2), 9, 200, time.Millisecond)
 			w.edge.Send(rel(2), 1, 503, time.Millisecond)
 		}
