@@ -58,7 +58,8 @@ type Terminal interface {
 	Print(text string)
 }
 
-// An Env is what a set of builtins acts on. All fields are needed but Client.
+// An Env is what a set of builtins acts on. All fields are needed but the last
+// two.
 type Env struct {
 	Engine    Engine
 	Terminal  Terminal
@@ -66,6 +67,10 @@ type Env struct {
 	Run       int    // 0: none
 	By        string // who events name: "run 7", or a user
 	EdgeToken string // makes the edge say which release answered traffic()
+
+	// EdgeAddress is where this edge listens: traffic() to an app connects
+	// there, under the app\'s host. Empty: where App.url says.
+	EdgeAddress string
 
 	// Client is what http() sends with; nil: one with the usual settings.
 	Client *http.Client

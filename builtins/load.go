@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,6 +31,7 @@ type loadPlan struct {
 	target   string // for errors
 	base     *url.URL
 	host     string // instead of base's, for apps by host name
+	dial     string // address connected to instead of base's: a host name of an app need not resolve here
 	token    string // for the edge of this muru only
 	header   []muru.Field
 	paths    []string
@@ -74,9 +76,12 @@ func (ls *loads) start(plan loadPlan) (*load, error) {
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.sending, l.stop = context.WithCancel(l.ctx)
+	dialer := net.Dialer{Timeout: plan.timeout}
 	l.client = &http.Client{
 		Transport: &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: plan.timeout}).DialContext,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return dialer.DialContext(ctx, network, cmp.Or(plan.dial, address))
+			},
 			MaxIdleConnsPerHost: maxClients,
 			IdleConnTimeout:     time.Minute,
 			DisableCompression:  true,

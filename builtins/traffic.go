@@ -92,7 +92,8 @@ func (c *Call) aim(plan *loadPlan, target any) error {
 	if !c.given["paths"] {
 		plan.paths = []string{routePath(a.Route)}
 	}
-	plan.base.Path, plan.target, plan.token = "", a.Name, c.set.env.EdgeToken
+	plan.base.Path, plan.target = "", a.Name
+	plan.dial, plan.token = c.set.env.EdgeAddress, c.set.env.EdgeToken
 	if len(a.Route.Hosts) > 0 && a.Route.Hosts[0] != "*" {
 		plan.host = strings.Replace(a.Route.Hosts[0], "*", "www", 1)
 	}
