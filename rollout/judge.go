@@ -50,16 +50,17 @@ type arms struct {
 	Candidate, Baseline muru.ReleaseID
 }
 
-// gateFraction is the part of requests that may exceed a time gate's limit:
-// a p95 is over its limit when more than 5% of the requests are.
-func gateFraction(gate string) (fraction float64, of muru.Quantity, ok bool) {
+// slowPercent is how many percent of the requests may exceed a time gate's
+// limit: a p95 is over its limit when more than 5% of them are. ok is false
+// for gates on something else.
+func slowPercent(gate string) (percent float64, of muru.Quantity, ok bool) {
 	switch gate {
 	case muru.GateP95:
-		return 0.05, muru.OfDuration, true
+		return 5, muru.OfDuration, true
 	case muru.GateP99:
-		return 0.01, muru.OfDuration, true
+		return 1, muru.OfDuration, true
 	case muru.GateQueueWait:
-		return 0.05, muru.OfQueueWait, true
+		return 5, muru.OfQueueWait, true
 	}
 	return 0, 0, false
 }

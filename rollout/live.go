@@ -124,7 +124,7 @@ func (a *actor) look() {
 	}
 	now := a.e.clock.Now()
 	a.countTime(now)
-	if !l.swapped && a.e.host.Ready(l.Candidate) {
+	if !l.swapped && l.State == muru.Running && a.e.host.Ready(l.Candidate) {
 		a.putStep(change{})
 	}
 	a.askAgainForLimits(now)

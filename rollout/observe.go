@@ -64,6 +64,12 @@ func (o *observation) begin(gates []muru.Gate) error {
 	if b := a.split.Baseline(); b != r.ID {
 		who.Baseline = b
 	}
+	for _, g := range gates {
+		if _, _, timed := slowPercent(g.Name); timed && !g.Max.IsSet() && who.Baseline.IsZero() {
+			return muru.Errorf(muru.KindRefused, "%s has no max, and %s has no baseline to take one from", g.Name, r.ID).
+				WithHint("gate(%q, max = \"250ms\")", g.Name)
+		}
+	}
 	o.began = a.e.clock.Now()
 	o.examiner = a.e.newExaminer(who, "", gates, o.q.MinRequests, o.nudge)
 	_, durations, queue := a.feed.recent.sum(o.began)
