@@ -9,8 +9,8 @@ import (
 	"muru"
 )
 
-// A feed is what an app's edge tells its facts to, for as long as the app
-// exists. It hands them to whoever judges at the time (a rollout, any number
+// A feed is what an app's edge tells its facts to while somebody may want
+// them (see listens). It hands them to whoever judges at the time (a rollout, any number
 // of observe calls) and keeps the last minute of the release that serves, so
 // that a rollout can start from what its baseline did before it.
 type feed struct {

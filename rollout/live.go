@@ -111,6 +111,9 @@ func (a *actor) putStep(c change) {
 	l.swapped, l.swappedAt, l.seen, l.Share = true, now, now, l.Step.Share
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
 	a.welcomeBack(c.moves)
+	if l.Step.Share == muru.Buckets && a.route.Sticky > 0 {
+		a.honoured[l.Baseline.Number] = now.Add(a.route.Sticky)
+	}
 	a.commit(c)
 	l.examiner.tick(now)
 }

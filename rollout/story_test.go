@@ -220,3 +220,17 @@ func TestFreshFaultIsSeenAfterHoursOfCleanTraffic(t *testing.T) {
 		w.expect(1, muru.RolledBack, "gate failed at 10%: 5xx rate 33.33% over the limit of 1.00% (baseline 0.00%)")
 	})
 }
+
+func TestGoodReleaseIsPromotedOverADeadBaseline(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary()
+		for range 70 {
+			time.Sleep(time.Second)
+			w.e.Harm(rel(1), muru.HarmCrash)
+			w.edge.Send(rel(1), 20, 502, time.Millisecond)
+			w.edge.Send(rel(2), 10, 200, time.Millisecond)
+		}
+		w.expect(1, muru.Promoted, "every step passed its gates")
+	})
+}
