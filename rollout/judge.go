@@ -30,6 +30,10 @@ type judge interface {
 	SetLimit(gate string, limit time.Duration)
 	// Verdicts says what each gate it measures says, in their order.
 	Verdicts(now time.Time) []muru.Verdict
+	// Settled reports whether what is still open could not make a time gate
+	// fail: requests inside the releases, and those whose client left without
+	// an answer. A window is not over before.
+	Settled(now time.Time, open inside) bool
 	// Window is what it has seen since Begin.
 	Window(now time.Time) muru.Window
 	// Seen returns when the candidate's first request since Begin arrived
@@ -44,6 +48,9 @@ type opening struct {
 	Dark       bool   // share 0: nobody is sent to the candidate, only crashes count
 	Paired     bool   // a baseline gets traffic at the same time
 }
+
+// inside counts the requests that are in the releases now.
+type inside struct{ candidate, baseline int }
 
 // arms names who is compared. A zero Baseline means there is none.
 type arms struct {

@@ -223,7 +223,7 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 func (a *actor) goOn(now time.Time) {
 	l := a.live
 	enough := l.dark() || l.Step.Requests >= l.least()
-	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed {
+	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed && l.examiner.settled(now) {
 		a.passStep()
 		return
 	}

@@ -142,7 +142,7 @@ func (o *observation) look() (w muru.Window, wait time.Duration, done bool, err 
 	if !first.IsZero() {
 		held = now.Sub(first)
 	}
-	if !first.IsZero() && held >= o.q.Hold && requests >= x.least && ruling.passed {
+	if !first.IsZero() && held >= o.q.Hold && requests >= x.least && ruling.passed && x.settled(now) {
 		return w, 0, true, nil
 	}
 	deadline := cmpOr(o.q.Deadline, o.q.Hold+deadlineSlack)

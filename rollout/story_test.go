@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,4 +235,45 @@ func TestGoodReleaseIsPromotedOverADeadBaseline(t *testing.T) {
 		}
 		w.expect(1, muru.Promoted, "every step passed its gates")
 	})
+}
+
+func TestHoldShorterThanALimitDoesNotPassRequestsThatHang(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		inWorld(t, func(w *world) {
+			var hanging atomic.Int64
+			w.host.InFlightFunc = func(id muru.ReleaseID) (int, int, int) {
+				if id == rel(2) {
+					return int(hanging.Load()), 0, 0
+				}
+				return 1, 0, 0
+			}
+			w.baseAndCandidate()
+			w.canary(func(q *CanaryRequest) { q.Steps = []muru.Step{{Share: 1000, Hold: 5 * time.Second}} })
+			var open []muru.Fact
+			for range 10 {
+				open = append(open, w.edge.Begin(rel(2)))
+				hanging.Add(1)
+			}
+			w.good(200)
+			time.Sleep(4 * time.Second)
+			if leave { // the clients give up, and what they asked for is cut
+				for _, f := range open {
+					f.Status, f.Reason, f.Duration = 499, muru.ReasonClientGone, 4*time.Second
+					w.edge.End(f)
+					hanging.Add(-1)
+				}
+			}
+			time.Sleep(25 * time.Second)
+			w.expect(1, muru.Running, "")
+			time.Sleep(time.Second)
+			for _, f := range open {
+				w.edge.Sink("shop").Overdue(f, muru.Threshold{Of: muru.OfDuration, After: 30 * time.Second})
+			}
+			time.Sleep(time.Second)
+			r := w.rollout(1)
+			if r.State != muru.RolledBack || !strings.HasPrefix(r.Message, "gate failed at 10%: p99 3") {
+				t.Errorf("%s: %s", r.State, r.Message)
+			}
+		})
+	}
 }

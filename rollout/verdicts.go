@@ -147,3 +147,24 @@ func (t *threshold) proportion(s stretch, x, y int, percent, ratio float64) muru
 func overPercent(x, n int, percent float64) bool {
 	return 100*float64(x) > percent*float64(n)
 }
+
+// Settled implements [judge]. Without it a hold shorter than a gate's limit
+// would pass a candidate whose requests hang: they become slow only later,
+// when the step is over. Requests that are open count as if they were going to
+// be slow, on both sides.
+func (t *threshold) Settled(now time.Time, open inside) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.opening.Dark {
+		return true
+	}
+	for i, l := range t.limits {
+		x, n := t.candidate.atWorst(i, l.after, open.candidate, now)
+		y, m := t.baseline.atWorst(i, l.after, open.baseline, now)
+		worse := !t.opening.Paired || m == 0 || float64(x)*float64(m) > l.gate.Ratio*float64(y)*float64(n)
+		if overPercent(x, n, l.percent) && worse {
+			return false
+		}
+	}
+	return true
+}
