@@ -277,3 +277,27 @@ func TestHoldShorterThanALimitDoesNotPassRequestsThatHang(t *testing.T) {
 		})
 	}
 }
+
+func TestRoutingChangesBeforeAnybodyHearsOfIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var heard []string // by the time the table had nothing for the candidate
+		armed := false
+		w.edge.RouteFunc = func(r muru.Routing) {
+			if share, _ := r.Split.Share(rel(2)); armed && share == 0 {
+				armed = false
+				heard = append(w.events("rollout.gate_failed"), w.events("rollout.rolled_back")...)
+				if got, _ := w.e.Rollout(1); !got.Live() {
+					heard = append(heard, got.Message)
+				}
+			}
+		}
+		w.baseAndCandidate()
+		w.canary()
+		armed = true
+		w.e.Harm(rel(2), muru.HarmCrash)
+		w.expect(1, muru.RolledBack, "gate failed at 10%: 1 worker crashes and timeout kills, over the limit of 0 (baseline 0)")
+		if armed || len(heard) > 0 {
+			t.Errorf("heard before the table changed: %q", heard)
+		}
+	})
+}
