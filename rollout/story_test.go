@@ -140,8 +140,8 @@ func TestBothBadIsNotTheCandidatesFault(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()
 		w.canary()
-		for range 70 {
-			time.Sleep(time.Second)
+		for range 80 {
+			time.Sleep(900 * time.Millisecond) // never at the moment of a swap
 			w.edge.Send(rel(1), 2, 503, time.Millisecond) // the baseline is the worse one at any moment
 			w.edge.Send(rel(1), 18, 200, time.Millisecond)
 			w.edge.Send(rel(2), 9, 200, time.Millisecond)
@@ -214,7 +214,7 @@ func TestFreshFaultIsSeenAfterHoursOfCleanTraffic(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.good(1000)
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5*time.Minute + 500*time.Millisecond)
 		w.edge.Send(rel(1), 100, 200, time.Millisecond)
 		w.edge.Send(rel(2), 80, 200, time.Millisecond)
 		w.edge.Send(rel(2), 40, 500, time.Millisecond) // 33% of the last minutes, 0.07% of the step
@@ -227,8 +227,8 @@ func TestGoodReleaseIsPromotedOverADeadBaseline(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()
 		w.canary()
-		for range 70 {
-			time.Sleep(time.Second)
+		for range 80 {
+			time.Sleep(900 * time.Millisecond)
 			w.e.Harm(rel(1), muru.HarmCrash)
 			w.edge.Send(rel(1), 20, 502, time.Millisecond)
 			w.edge.Send(rel(2), 10, 200, time.Millisecond)
