@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -332,8 +333,9 @@ func (b *Bolt) Status(ctx context.Context) (Status, error) {
 // keeps the room of what is deleted meanwhile, but holds up no writer.
 func (b *Bolt) Snapshot(ctx context.Context, w io.Writer) error {
 	return b.view(ctx, func(r *reader) error {
-		_, err := r.tx.WriteTo(&endableWriter{ctx: ctx, closing: b.closing, w: w})
-		if err != nil {
+		out := &endableWriter{ctx: ctx, closing: b.closing, w: w}
+		_, err := r.tx.WriteTo(out)
+		if err = cmp.Or(out.err, err); err != nil { // bbolt's error has only the text of w's
 			return fmt.Errorf("snapshot: %w", err)
 		}
 		return nil
@@ -345,17 +347,19 @@ type endableWriter struct {
 	ctx     context.Context
 	closing <-chan struct{}
 	w       io.Writer
+	err     error // that ended it
 }
 
-func (w *endableWriter) Write(p []byte) (int, error) {
+func (w *endableWriter) Write(p []byte) (n int, err error) {
 	select {
 	case <-w.ctx.Done():
-		return 0, context.Cause(w.ctx)
+		w.err = fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(w.ctx))
 	case <-w.closing:
-		return 0, ErrUnavailable
+		w.err = fmt.Errorf("%w: it is closed", ErrUnavailable)
 	default:
-		return w.w.Write(p)
+		n, w.err = w.w.Write(p)
 	}
+	return n, w.err
 }
 
 // Close ends what the store runs and releases the file. Leaders' keys stay;
