@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -371,23 +372,19 @@ func (b *Bolt) Close() error {
 		b.mu.Unlock()
 		b.running.Wait()
 		b.writer <- struct{}{} // nobody gets it again
+		if b.failed.Load() == nil {
+			// An empty transaction, so that both meta pages of a store that was
+			// closed in order show the same and the loss of either loses
+			// nothing. A full disk does not matter here.
+			_, _ = b.write(func(*writer) error { return nil })
+		}
 		if b.failed.Load() != nil {
-			// bbolt may hold its own locks for ever. The file alone is what
-			// others wait for.
-			b.err = b.file.Close()
+			// bbolt may hold its own locks for ever: its mapping stays. The
+			// file's lock is what others wait for.
+			b.err = errors.Join(syscall.Flock(int(b.file.Fd()), syscall.LOCK_UN), b.file.Close())
 			return
 		}
-		b.err = errors.Join(b.sealMeta(), b.db.Close())
+		b.err = b.db.Close()
 	})
 	return b.err
-}
-
-// sealMeta makes an empty transaction, so that both meta pages of a store
-// that was closed in order show the same state and the loss of either loses
-// nothing.
-func (b *Bolt) sealMeta() (err error) {
-	defer rescue(b.path, &err)()
-	// A full disk does not matter here.
-	_ = b.db.Update(func(*bbolt.Tx) error { return nil })
-	return nil
 }

@@ -4,13 +4,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"muru/store"
 	"muru/store/storetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A pathStore remembers its file, to open it again.
 type pathStore struct {
