@@ -137,7 +137,7 @@ var watchCases = []testCase{
 	{"ASlowReaderHoldsNobodyUpAndMissesNothing", func(e *env) {
 		slow := e.watch("", "", 1)
 		quick := e.watch("", "", 1)
-		const n = 1500
+		const n = 700
 		for i := range n {
 			e.do(e.put("a", fmt.Sprint(i)))
 			if i%100 == 0 {
