@@ -104,8 +104,11 @@ func unopened(path string, err error) error {
 		return err
 	}
 	e := &muru.Error{Message: fmt.Sprintf("the state file %s cannot be opened: %v", path, err), Err: errors.Join(ErrUnavailable, err)}
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		e.Kind, e.Hint = muru.KindDenied, "run muru as the user who owns the state directory, or give it another with --state"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		e.Hint = "make room on its file system"
 	}
 	return e
 }

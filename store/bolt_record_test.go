@@ -3,11 +3,16 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"muru"
 )
 
 func TestKeysKeepTheirOrderAndTheNewestVersionComesFirst(t *testing.T) {
@@ -84,4 +89,21 @@ func FuzzRecords(f *testing.F) {
 			t.Errorf("%x decoded as %+v", payload, s)
 		}
 	})
+}
+
+func TestWhatTheSystemRefusesIsWorded(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		kind  muru.ErrorKind
+		hint  string
+	}{
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, muru.KindDenied, "the user who owns"},
+		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, muru.KindFailed, "make room"},
+	} {
+		err := unopened("/x/muru.db", c.cause)
+		worded, ok := errors.AsType[*muru.Error](err)
+		if !ok || worded.Kind != c.kind || !strings.Contains(worded.Hint, c.hint) || !errors.Is(err, ErrUnavailable) || !errors.Is(err, c.cause) {
+			t.Errorf("%v: %#v", c.cause, err)
+		}
+	}
 }

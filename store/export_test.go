@@ -21,6 +21,8 @@ func SetFormat(path string, format uint64) error {
 // FailCommits makes the last step of every transaction fail with err, after it
 // was done or instead of it; nil makes it work again.
 func (b *Bolt) FailCommits(err error, done bool) {
+	b.writer <- struct{}{}
+	defer func() { <-b.writer }()
 	b.commit = (*bbolt.Tx).Commit
 	if err == nil {
 		return

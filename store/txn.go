@@ -38,7 +38,7 @@ type Cmp struct {
 	Value  []byte // for Value, compared byte by byte
 }
 
-// CmpCreate, CmpMod, CmpVersion and CmpValue make a [Cmp].
+// CmpCreate compares the revision at which the key was created.
 func CmpCreate(key string, rel Rel, rev Rev) Cmp { return Cmp{key, Create, rel, int64(rev), nil} }
 
 // CmpMod compares the revision of the last put.
