@@ -62,6 +62,7 @@ type release struct {
 	caller   Caller             // who deployed it
 	cancel   context.CancelFunc // of its start
 	started  chan struct{}      // closed when its start is over
+	again    context.Context    // of its start after a restart of muru; cancel ends it
 	err      error              // how that went
 	report   Report
 	stopping chan struct{} // not nil while it is being stopped; closed when it is

@@ -104,6 +104,7 @@ func (l *Log) put(ctx context.Context, writes []write, events []muru.Event) (sto
 		puts = append(puts, store.Put(keyEventCounter, encodeCounter(reserved), 0))
 	}
 	rev, err := transact(ctx, d.store, cmps, puts)
+	d.compactSoon(rev)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if errors.Is(err, store.ErrUnknown) {
@@ -122,6 +123,23 @@ func (l *Log) put(ctx context.Context, writes []write, events []muru.Event) (sto
 		l.showLocked(e)
 	}
 	return rev, nil
+}
+
+// historyKept is how many revisions of the store are kept when the older ones
+// are forgotten. Nothing here reads them; they are for those who watch.
+const historyKept = 1000
+
+// compactSoon forgets old revisions now and then, in the background, because
+// a live rollout makes one every second.
+func (d *logDisk) compactSoon(rev store.Rev) {
+	if rev < d.compactAt || d.ctx.Err() != nil {
+		return
+	}
+	d.compactAt = rev + 2*historyKept
+	if rev <= historyKept {
+		return
+	}
+	d.tasks.Go(func() { _ = d.store.Compact(d.ctx, rev-historyKept) }) // or the next one does
 }
 
 // tries is how often a transaction is tried whose answer was lost.

@@ -39,6 +39,8 @@ type logDisk struct {
 	path  string
 	turn  chan struct{} // holds a value while somebody writes
 
+	compactAt store.Rev // when old revisions are forgotten next; whose turn it is may use it
+
 	ctx    context.Context // of the goroutines; ends with Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -51,6 +52,9 @@ func (c *runCounter) next(e *Engine, started func(number int) muru.Event) int {
 	rev, err := e.log.commit([]write{w}, []muru.Event{event})
 	if err != nil {
 		e.log.Append(event)
+		if errors.Is(err, store.ErrUnknown) {
+			c.find(e)
+		}
 		return c.last
 	}
 	c.mod = rev
@@ -61,6 +65,16 @@ func runEvent(number int, level muru.Level, kind, by, message string) muru.Event
 	return muru.Event{
 		Level: level, Kind: kind, Subject: fmt.Sprintf("run %d", number), Message: message, By: by,
 		Data: map[string]any{"run": number},
+	}
+}
+
+// find reads when the counter was written last. If that cannot be found out,
+// the next number is not written either.
+func (c *runCounter) find(e *Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	if kv, _, err := e.log.disk.store.Get(ctx, keyRunCounter); err == nil || errors.Is(err, store.ErrNotFound) {
+		c.mod = kv.Mod
 	}
 }
 

@@ -87,26 +87,45 @@ func (a *actor) saveDirty(events []muru.Event) error {
 	}
 	var writes []write
 	add := func(key string, record any) { writes = append(writes, write{key, encode(record), d.mods[key]}) }
-	if d.app {
-		add(appKey(a.name), a.record())
-	}
 	for _, n := range slices.Sorted(maps.Keys(d.releases)) {
 		add(releaseKey(d.releases[n].ID), d.releases[n].record())
+		if len(writes) == writesMax {
+			// A change has a few. These are of a restart, whose parts stand for
+			// themselves.
+			if err := a.write(writes, nil); err != nil {
+				return err
+			}
+			writes = nil
+		}
+	}
+	if d.app {
+		add(appKey(a.name), a.record())
 	}
 	for _, n := range slices.Sorted(maps.Keys(d.rollouts)) {
 		add(rolloutKey(n), d.rollouts[n].record())
 	}
-	rev, err := log.commit(writes, events)
-	if err != nil {
-		d.unsure = d.unsure || errors.Is(err, store.ErrUnknown)
+	if err := a.write(writes, events); err != nil {
 		return err
-	}
-	for _, w := range writes {
-		d.mods[w.key] = rev
 	}
 	d.app = false
 	clear(d.releases)
 	clear(d.rollouts)
+	return nil
+}
+
+// writesMax is how many releases are written in one transaction.
+const writesMax = 40
+
+// write makes one transaction and notes when its records were written.
+func (a *actor) write(writes []write, events []muru.Event) error {
+	rev, err := a.e.log.commit(writes, events)
+	if err != nil {
+		a.dirty.unsure = a.dirty.unsure || errors.Is(err, store.ErrUnknown)
+		return err
+	}
+	for _, w := range writes {
+		a.dirty.mods[w.key] = rev
+	}
 	return nil
 }
 
