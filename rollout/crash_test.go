@@ -70,6 +70,7 @@ func story(w *world, told func(what string)) {
 	time.Sleep(500 * time.Millisecond)
 	w.good(20)
 	time.Sleep(3 * time.Second) // step 2
+	synctest.Wait()
 	w.good(20)
 	time.Sleep(3 * time.Second) // promoted
 	if r, err := w.e.Rollout(1); err == nil && r.State == muru.Promoted && w.e.log.failure() == nil {
@@ -85,7 +86,7 @@ func story(w *world, told func(what string)) {
 func TestKilledAtEveryTransactionComesBackAsCommitted(t *testing.T) {
 	whole := func(limit int64, after bool) (transactions int64) {
 		faulty := &faultyStore{limit: limit, after: after}
-		path := filepath.Join(t.TempDir(), "muru.db")
+		path := filepath.Join(fastDir(t), "muru.db")
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, ctx: t.Context(), path: path, host: &rollouttest.Host{}, wraps: func(s store.Store) store.Store {
 				faulty.Store = s

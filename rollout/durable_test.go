@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -16,14 +17,25 @@ func inDurableWorld(t *testing.T, fn func(w *world)) { inWrappedWorld(t, nil, fn
 // inWrappedWorld puts something between the engine and the file.
 func inWrappedWorld(t *testing.T, wraps func(store.Store) store.Store, fn func(w *world)) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "muru.db")
+	path := filepath.Join(fastDir(t), "muru.db")
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, ctx: t.Context(), path: path, host: &rollouttest.Host{}, wraps: wraps}
 		w.start()
+		defer w.stop()
 		fn(w)
 		w.invariants()
-		w.stop()
 	})
+}
+
+// fastDir returns a directory in memory where the machine has one: the tests
+// open hundreds of state files and wait for each transaction to be on disk.
+func fastDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "muru-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // start opens everything on the state file, as a muru that is started.

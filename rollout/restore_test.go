@@ -152,6 +152,7 @@ func TestLiveRolloutGoesOnInItsStepAfterARestart(t *testing.T) {
 		time.Sleep(time.Second)
 		w.good(20)
 		time.Sleep(30 * time.Second) // step 2
+		synctest.Wait()
 		w.good(20)
 		time.Sleep(20500 * time.Millisecond)
 		if r := w.rollout(1); r.Step.Number != 2 || r.Step.Elapsed < 19*time.Second {
