@@ -64,8 +64,8 @@ type LogOptions struct {
 
 // OpenLog returns the log in s, which has to outlive it. Numbers go on where
 // they were. The newest events are there at once; older ones are read into
-// memory in the background, and by queries that need them earlier. The caller
-// closes it, after everything that reports.
+// memory in the background, and by queries that need them earlier. A disk that takes nothing
+// is no error. The caller closes it, after everything that reports.
 func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 	l := NewLog(o.Clock, o.Max)
 	d := &logDisk{store: s, path: o.Path, turn: make(chan struct{}, 1)}
@@ -89,9 +89,14 @@ func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 	if n := len(newest); n > 0 {
 		l.seq = max(last, newest[n-1].Seq)
 	}
-	d.reserved = l.seq // the first transaction takes more
+	d.reserved = l.seq
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	l.disk = d
+	// Numbers for the first events. A full disk keeps no muru from starting.
+	_, err = l.put(ctx, nil, nil)
+	if l.note(err); err != nil && l.failure() == nil {
+		return nil, fmt.Errorf("reserve numbers of events: %w", err)
+	}
 	if more && len(newest) < l.max {
 		d.tasks.Go(func() { l.load(newest[0].Seq, l.max-len(newest)) })
 	}
