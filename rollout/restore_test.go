@@ -77,6 +77,8 @@ func TestServingReleasesStartFirstAndTwoAtOnce(t *testing.T) {
 		want := map[string]time.Duration{
 			"a@r2": 0, "b@r2": 0, "c@r2": time.Second, "a@r1": time.Second, "b@r1": 2 * time.Second, "c@r1": 2 * time.Second,
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if !maps.Equal(starts, want) {
 			t.Errorf("they start at %v, want %v", starts, want)
 		}
