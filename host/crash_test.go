@@ -1,0 +1,168 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"muru"
+)
+
+func TestKilledWorkerTakesItsRequestsAndNoOthers(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Threads = 8 }))
+	pid := h.Workers(shop)[0].PID
+	calls, release := waiting(t, b, 8)
+	inside(t, h, 8)
+	queued := begin(t.Context(), b, "/orders/1")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range calls {
+		if a := c.end(t); !errors.Is(a.Err, muru.ErrWorkerDied) {
+			t.Errorf("%+v, want ErrWorkerDied", a.Outcome)
+		}
+	}
+	wantOK(t, queued.end(t))
+	release()
+	message := events.wait(t, muru.WorkerCrashed, "")
+	next := h.Workers(shop)[0]
+	if want := fmt.Sprintf("worker 0 (pid %d) died: signal SIGKILL; replaced by pid %d; last requests: /wait, /wait, /wait, /wait",
+		pid, next.PID); message != want {
+		t.Errorf("event %q, want %q", message, want)
+	}
+	if events.harmed(muru.HarmCrash) != 1 || next.Restarts != 1 {
+		t.Errorf("%d crashes, %d restarts, want 1 and 1", events.harmed(muru.HarmCrash), next.Restarts)
+	}
+}
+
+func TestLoadSurvivesKillsOfWorkers(t *testing.T) {
+	h, events := newHost(t, Options{Backoff: 10 * time.Millisecond})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers, r.Threads = 2, 4 }))
+	stop := make(chan struct{})
+	type count struct{ ok, died, other int }
+	counts := make(chan count)
+	for range 8 {
+		go func() {
+			var c count
+			for {
+				select {
+				case <-stop:
+					counts <- c
+					return
+				default:
+				}
+				switch a := do(t.Context(), b, "/sleep?s=0.002"); {
+				case a.Err == nil && a.text() == "slept":
+					c.ok++
+				case errors.Is(a.Err, muru.ErrWorkerDied):
+					c.died++
+				default:
+					t.Errorf("%+v", a.Outcome)
+					c.other++
+				}
+			}
+		}()
+	}
+	for n := 1; n <= 3; n++ {
+		<-time.After(100 * time.Millisecond)
+		workers := h.Workers(shop)
+		_ = syscall.Kill(workers[n%len(workers)].PID, syscall.SIGKILL)
+		eventually(t, "the crash", func() bool { return len(events.of(muru.WorkerCrashed)) == n })
+	}
+	<-time.After(100 * time.Millisecond)
+	close(stop)
+	var all count
+	for range 8 {
+		c := <-counts
+		all.ok, all.died = all.ok+c.ok, all.died+c.died
+	}
+	if all.died > 3*4 || all.ok < 100 {
+		t.Errorf("%d requests died with 3 workers of 4 threads, %d were answered", all.died, all.ok)
+	}
+}
+
+func TestExitIsACrashWithItsStatus(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, nil))
+	if a := do(t.Context(), b, "/die"); !errors.Is(a.Err, muru.ErrWorkerDied) || a.Worker != 0 {
+		t.Errorf("%+v", a.Outcome)
+	}
+	events.wait(t, muru.WorkerCrashed, "died: exit status 3; replaced by pid")
+	wantOK(t, do(t.Context(), b, "/"))
+}
+
+func TestCrashLoopBacksOff(t *testing.T) {
+	h, events := newHost(t, Options{Backoff: 40 * time.Millisecond})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Threads = 1 }))
+	for range 4 {
+		do(t.Context(), b, "/die")
+	}
+	wantOK(t, do(t.Context(), b, "/"))
+	messages := events.of(muru.WorkerBackoff)
+	if len(messages) != 3 {
+		t.Fatalf("%d worker.backoff events, want 3: %q", len(messages), messages)
+	}
+	for i, want := range []string{"next start in 40ms", "next start in 80ms", "next start in 160ms"} {
+		if !strings.HasPrefix(messages[i], fmt.Sprintf("worker 0 died %d times in ", i+2)) || !strings.HasSuffix(messages[i], want) {
+			t.Errorf("event %d: %q, want …%s", i, messages[i], want)
+		}
+	}
+}
+
+func TestBackoffDoublesToItsLimit(t *testing.T) {
+	for _, c := range []struct {
+		deaths int
+		want   time.Duration
+	}{
+		{1, 0}, {2, 100 * time.Millisecond}, {3, 200 * time.Millisecond}, {8, 6400 * time.Millisecond},
+		{9, 10 * time.Second}, {1000000, 10 * time.Second},
+	} {
+		if got := backoff(c.deaths, 100*time.Millisecond); got != c.want {
+			t.Errorf("after %d deaths %v, want %v", c.deaths, got, c.want)
+		}
+	}
+}
+
+func TestWorkerThatBreaksTheProtocolIsReplaced(t *testing.T) {
+	for _, c := range []struct{ path, want string }{
+		{"/garbage/wire", "died: broke the protocol: "},
+		{"/garbage/close", "died: broke the protocol: closed its connection in a request; replaced by pid"},
+	} {
+		t.Run(c.path, func(t *testing.T) {
+			h, events := newHost(t, Options{})
+			b := start(t, h, python(t, nil))
+			if a := do(t.Context(), b, c.path); !errors.Is(a.Err, muru.ErrWorkerDied) {
+				t.Errorf("%+v, want ErrWorkerDied", a.Outcome)
+			}
+			events.wait(t, muru.WorkerCrashed, c.want)
+			wantOK(t, do(t.Context(), b, "/"))
+			if events.harmed(muru.HarmCrash) != 1 {
+				t.Error("the crash was not counted once")
+			}
+		})
+	}
+}
+
+func TestExceptionIsTheApplicationsErrorAndInTheLog(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, nil))
+	a := do(t.Context(), b, "/fail")
+	if !errors.Is(a.Err, muru.ErrApp) {
+		t.Errorf("%+v, want ErrApp", a.Outcome)
+	}
+	eventually(t, "the traceback", func() bool {
+		lines, err := h.Logs(t.Context(), shop, muru.LogQuery{Match: "ValueError: no mug"})
+		return err == nil && len(lines) == 1
+	})
+	lines, _ := h.Logs(t.Context(), shop, muru.LogQuery{Request: a.x.ID})
+	if len(lines) == 0 {
+		t.Error("the request's id is not in the log")
+	}
+	if len(events.of(muru.WorkerCrashed)) != 0 {
+		t.Error("an exception is no crash")
+	}
+}

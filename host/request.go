@@ -1,0 +1,177 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"muru"
+	"muru/host/wire"
+)
+
+// class is what a request counts as when its release drains.
+type class uint8
+
+const (
+	plain    class = iota
+	stream         // its answer's head was sent and it is a stream
+	upgraded       // upgraded, to whatever protocol
+)
+
+// request is one call of [release.Do] on its way.
+type request struct {
+	x    *muru.Exchange
+	send *muru.Exchange  // x, or a copy with another body
+	left <-chan struct{} // closed when the client has gone
+	turn chan turn       // capacity 1; nil unless it had to wait
+
+	patience patience
+	entered  time.Time // the queue
+
+	// Guarded by the release's mu.
+	prev, next *request // in the queue
+	queued     bool
+	slot       *slot      // it is on; nil while queued
+	link       *wire.Link // of the slot, for python
+	id         uint32     // on that link
+	class      class
+	cut        error                   // why muru ended it; nil if it did not
+	cancel     context.CancelCauseFunc // ends what runs for it, for HTTP
+	away       func()                  // says goodbye on a WebSocket
+	drains     []*drain                // that wait for it
+	hard, soft *time.Timer             // nil when off
+	began      time.Time               // dispatched
+	tries      int                     // workers that had it before
+}
+
+// turn ends a request's wait: it got a slot, or err says why not.
+type turn struct {
+	slot    *slot
+	sent    bool  // it was already sent on the slot's link
+	sendErr error // by whoever sent it
+	err     error
+}
+
+// patience adds up the time a request was blocked on its client: on reading
+// its body or on writing to it. That time does not count against timeouts.
+// One goroutine waits at a time; ran may be called by any.
+type patience struct {
+	total atomic.Int64 // ns
+	since atomic.Int64 // unix ns; 0: not blocked now
+}
+
+func (p *patience) begin() { p.since.Store(time.Now().UnixNano()) }
+
+func (p *patience) end() {
+	if since := p.since.Swap(0); since != 0 {
+		p.total.Add(time.Now().UnixNano() - since)
+	}
+}
+
+// ran is how long a request that began then has run at now.
+func (p *patience) ran(began, now time.Time) time.Duration {
+	ran := now.Sub(began) - time.Duration(p.total.Load())
+	if since := p.since.Load(); since != 0 {
+		ran -= time.Duration(now.UnixNano() - since)
+	}
+	return max(0, ran)
+}
+
+// patientBody is a request's body whose reads are waits for the client.
+type patientBody struct {
+	io.Reader
+	patience *patience
+}
+
+// SetReadDeadline lets an upstream client interrupt a blocked Read, if the
+// edge's body can be interrupted.
+func (b patientBody) SetReadDeadline(t time.Time) error {
+	if body, ok := b.Reader.(interface{ SetReadDeadline(time.Time) error }); ok {
+		return body.SetReadDeadline(t)
+	}
+	return errors.ErrUnsupported
+}
+
+func (b patientBody) Read(p []byte) (int, error) {
+	b.patience.begin()
+	defer b.patience.end()
+	return b.Reader.Read(p)
+}
+
+// slot is a place for one request at a time: a thread of a python worker, or
+// one of the requests a command worker or external server may have at once.
+type slot struct {
+	w     *worker // nil for an external server
+	index int
+
+	// Guarded by the release's mu.
+	req    *request   // on it now
+	link   *wire.Link // nil: the thread is not connected
+	ident  uint64     // of the thread
+	lastID uint32
+	stuck  *onSlot // the request that ran past the hard timeout on it
+}
+
+// onSlot is what is told of a request on a slot.
+type onSlot struct {
+	id, method, path string
+	began            time.Time
+}
+
+// usable reports whether a request can be given to it. The release's mu is
+// held.
+func (s *slot) usable() bool {
+	if s.w == nil {
+		return true
+	}
+	return s.w.state == muru.WorkerReady && !s.w.resting && (s.link != nil || s.w.client != nil)
+}
+
+// queue is the requests that wait, first come first served, linked through
+// themselves so that any of them can leave.
+type queue struct {
+	first, last *request
+	len         int
+}
+
+func (q *queue) pushBack(r *request) {
+	r.queued, r.prev, r.next = true, q.last, nil
+	if q.last != nil {
+		q.last.next = r
+	} else {
+		q.first = r
+	}
+	q.last = r
+	q.len++
+}
+
+func (q *queue) pushFront(r *request) {
+	r.queued, r.prev, r.next = true, nil, q.first
+	if q.first != nil {
+		q.first.prev = r
+	} else {
+		q.last = r
+	}
+	q.first = r
+	q.len++
+}
+
+func (q *queue) remove(r *request) {
+	if !r.queued {
+		return
+	}
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		q.first = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		q.last = r.prev
+	}
+	r.queued, r.prev, r.next = false, nil, nil
+	q.len--
+}

@@ -1,0 +1,152 @@
+package host
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"muru"
+	"muru/host/upstream"
+	"muru/host/wire"
+)
+
+// maxSocketPath is the longest path a unix socket can have everywhere.
+const maxSocketPath = 104
+
+// inherited are the daemon's environment variables that workers get, beside
+// those that start with LC_. Everything else an application needs is given to
+// its release as env: what it runs with is then what the deploy says, whoever
+// started the daemon.
+var inherited = map[string]bool{
+	"PATH": true, "HOME": true, "USER": true, "LOGNAME": true, "SHELL": true, "LANG": true, "LANGUAGE": true,
+	"TZ": true, "TMPDIR": true, "SSL_CERT_FILE": true, "SSL_CERT_DIR": true,
+	"HTTP_PROXY": true, "HTTPS_PROXY": true, "NO_PROXY": true, "http_proxy": true, "https_proxy": true, "no_proxy": true,
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// spawn starts a process for the worker's number and its supervisor.
+func (r *release) spawn(number int) (*worker, error) {
+	token := rand.Text()
+	w := &worker{
+		r: r, number: number, token: token,
+		files:  filesOf(filepath.Join(r.dir, itoa(number)), token),
+		orders: make(chan func(), 16), ready: make(chan struct{}), gone: make(chan struct{}), idle: make(chan struct{}, 1),
+	}
+	for i := range r.plan.Threads {
+		w.slots = append(w.slots, &slot{w: w, index: i})
+	}
+	if err := w.files.renew(); err != nil {
+		return nil, fmt.Errorf("make the files of worker %d: %w", number, err)
+	}
+	argv, env, err := w.commandLine()
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.OpenFile(w.files.out, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make the output file of worker %d: %w", number, err)
+	}
+	defer out.Close()
+	if w.out, err = follow(w.files.out, number, r.log); err != nil {
+		return nil, err
+	}
+	if err := r.launch(w, argv, env, out); err != nil {
+		w.out.finish()
+		if w.client != nil {
+			w.client.Close()
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// launch starts the process. The release's lock is held meanwhile: once the
+// release is ending, nothing starts, and a worker that connects at once finds
+// its entry complete.
+func (r *release) launch(w *worker, argv, env []string, out *os.File) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending {
+		return muru.ErrDraining
+	}
+	proc, err := startProcess(argv, env, r.plan.Source, out)
+	if err != nil {
+		return fmt.Errorf("worker %d: %w", w.number, err)
+	}
+	w.proc = proc
+	r.workers = append(r.workers, w)
+	r.host.followers.add(w.out)
+	w.note()
+	r.tasks.Add(1)
+	go w.supervise()
+	if r.plan.Kind == muru.Command {
+		r.tasks.Add(1)
+		go w.awaitListening()
+	}
+	return nil
+}
+
+// commandLine says how to start the worker, and makes what that needs.
+func (w *worker) commandLine() (argv, env []string, err error) {
+	r := w.r
+	env = w.environment()
+	if r.plan.Kind == muru.Python {
+		python, err := wire.FindPython(r.plan.Source)
+		if err != nil {
+			return nil, nil, err
+		}
+		argv, own := r.host.runtime.Command(wire.Spec{
+			Release: r.id, Worker: w.number, Workers: r.plan.Workers, Threads: r.plan.Threads,
+			Source: r.plan.Source, Entry: r.plan.Entry, Socket: r.host.socket, Token: w.token,
+			StacksFile: w.files.stacks, Orphan: r.host.orphan, Python: python,
+		})
+		return argv, append(env, own...), nil
+	}
+	if w.port, err = freePort(); err != nil {
+		return nil, nil, err
+	}
+	env = append(env, "PORT="+itoa(w.port))
+	if len(w.files.socket) <= maxSocketPath {
+		env = append(env, "MURU_SOCKET="+w.files.socket)
+	}
+	return r.plan.Command, env, nil
+}
+
+// environment is what every worker has: some of the daemon's, the release's
+// own, and muru's.
+func (w *worker) environment() []string {
+	var env []string
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, own := w.r.plan.Env[name]; !own && (inherited[name] || strings.HasPrefix(name, "LC_")) {
+			env = append(env, pair)
+		}
+	}
+	for name, value := range w.r.plan.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return append(env, "MURU_RELEASE="+w.r.id.String(), "MURU_WORKER="+itoa(w.number))
+}
+
+// freePort returns a port of the loopback that nothing listened on a moment
+// ago.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// clientOf returns the client of a command worker that listens there.
+func clientOf(network, address string) *upstream.Client {
+	return upstream.New(upstream.Options{Network: network, Address: address})
+}

@@ -1,0 +1,4 @@
+import os
+
+print("giving up")
+os._exit(7)

@@ -1,0 +1,2 @@
+PRICES = {"tea": 3}
+PRICES["mug"]

@@ -1,0 +1,11 @@
+import threading
+
+lock = threading.Lock()
+
+
+def hang():
+    lock.acquire()
+    lock.acquire()
+
+
+hang()
