@@ -147,9 +147,13 @@ func (w *worker) takeOff() {
 func (w *worker) ended() {
 	r := w.r
 	w.takeOff()
-	how := w.proc.reap().String()
+	status := w.proc.reap()
+	how := status.String()
 	if w.end == killed {
 		how = w.reason
+	}
+	if status.status == importFailed {
+		w.hearOut()
 	}
 	cut := w.disconnect()
 	r.host.followers.finish(w.out)
@@ -168,6 +172,27 @@ func (w *worker) ended() {
 		r.host.harm(r.id, muru.HarmCrash)
 		r.log.say(w.number, "pid %d died: %s", w.proc.pid, how)
 		r.replaceCrashed(w, how, paths)
+	}
+}
+
+// importFailed is the status with which a Python worker ends after it has
+// said on its control connection why it cannot serve.
+const importFailed = 1
+
+// hearOut waits, for a moment, until everything was read that a worker which
+// died before it was ready had said.
+func (w *worker) hearOut() {
+	w.r.mu.Lock()
+	early := w.r.plan.Kind == muru.Python && w.readySince.IsZero()
+	w.r.mu.Unlock()
+	if !early {
+		return
+	}
+	timer := time.NewTimer(hangUpGrace)
+	defer timer.Stop()
+	select {
+	case <-w.heard:
+	case <-timer.C:
 	}
 }
 
