@@ -71,7 +71,7 @@ func (h Histogram) Quantile(q float64) (d time.Duration, ok bool) {
 	seen := 0
 	for i, c := range h.counts {
 		seen += int(c)
-		if seen >= rank {
+		if seen >= rank && i < histogramBuckets-1 {
 			return min(histogramUpper(i), h.max), true
 		}
 	}

@@ -204,3 +204,25 @@ func TestHeadOfManyKilobytesArrives(t *testing.T) {
 		}
 	}
 }
+
+func TestEarlyHintsAndTrailersOfNetHTTPArrive(t *testing.T) {
+	opt := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Trailer", "X-Sum")
+		io.WriteString(w, "body")
+		w.Header().Set("X-Sum", "42")
+		w.Header().Set(http.TrailerPrefix+"X-Late", "1")
+	})
+	c := client(t, opt)
+	for range 2 {
+		a := mustDo(t, c, request("GET", "/", &recorder{}))
+		if fmt.Sprint(a.interim) != "[103 [{Link </style.css>; rel=preload}]]" || string(a.body) != "body" ||
+			get(a.header, "Trailer") != "X-Sum" || get(a.trailer, "X-Sum") != "42" || get(a.trailer, "X-Late") != "1" {
+			t.Errorf("got %v, %v, %q, %v", a.interim, a.header, a.body, a.trailer)
+		}
+		if got := strings.Join(a.log, ", "); got != "inform, head, write 4, trailer" && got != "inform, head, flush, write 4, trailer" {
+			t.Errorf("got calls %s", got)
+		}
+	}
+}

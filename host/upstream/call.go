@@ -3,8 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
 	"time"
 
 	"muru"
@@ -15,15 +13,6 @@ const (
 	// before its body is sent unasked. Not every server knows the field.
 	continueWait = time.Second
 
-	// gather is how long the rest of an answer of known length may take
-	// before what is there goes to the client: most servers send head and
-	// body with two writes, which the client need not get as two.
-	gather = 2 * time.Millisecond
-
-	// dropLimit is the rest of an answer that is read for nobody, so that the
-	// connection can be used again. More than that, or a stream, is cut.
-	dropLimit = 64 << 10
-
 	// maxInterim bounds the interim answers before the final one.
 	maxInterim = 32
 )
@@ -33,7 +22,7 @@ type call struct {
 	ctx   context.Context
 	c     *conn
 	x     *muru.Exchange
-	hooks *Hooks
+	hooks Hooks
 
 	built    bool    // the connection's out holds the head already
 	refused  error   // why the request could not be built
@@ -110,10 +99,11 @@ func (k *call) where() string {
 }
 
 // watch lets the end of the context interrupt the connection. The result
-// stops that and reports whether it was in time. It allocates (the context's
-// children, the function's closure): about 300 ns and 3 allocations of a
-// request, avoided where the context cannot end or has an AfterFunc of its
-// own.
+// stops that and reports whether it was in time. It is the dearest part of a
+// request that is not a system call, 0.7 µs and up to 5 allocations (the
+// context's channel and map of children, the child, a closure), and is spared
+// where the context cannot end or has an AfterFunc method of its own. A read
+// deadline that polls the context instead costs more.
 func (k *call) watch() (stop func() bool) {
 	if k.ctx.Done() == nil {
 		return func() bool { return true }
@@ -226,105 +216,5 @@ func (k *call) headText() ([]byte, error) {
 		if err := c.fill(); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// answer passes on the final answer.
-func (k *call) answer(h *head) error {
-	length := h.length
-	none := bodyless(k.x.Method, h.status)
-	if h.status == 204 {
-		length = 0
-	}
-	k.stream = muru.IsStream(k.x.Method, h.status, h.fields, length)
-	k.hooks.head(k.stream)
-	k.headed = true
-	if k.gone == nil {
-		k.gone = k.x.Answer.Head(h.status, h.fields, length)
-		k.unflushed = true
-	}
-	untilClose := false
-	if !none {
-		var err error
-		switch {
-		case h.chunked:
-			err = k.passOnChunks()
-		case length >= 0:
-			err = k.passOn(length)
-		default:
-			untilClose = true
-			err = k.passOnAll()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	k.reusable = h.keepAlive && !h.odd && !untilClose && !k.awaiting && len(k.c.buffered()) == 0
-	return nil
-}
-
-// passOnChunks passes on a chunked body and its trailers.
-func (k *call) passOnChunks() error {
-	trailer, err := k.readChunks()
-	if err == nil && len(trailer) > 0 && k.gone == nil {
-		k.gone = k.x.Answer.Trailer(trailer)
-	}
-	return err
-}
-
-// passOnAll passes on what arrives until the server closes.
-func (k *call) passOnAll() error {
-	for {
-		if err := k.passOn(int64(len(k.c.buffered()))); err != nil {
-			return err
-		}
-		if err := k.more(); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
-}
-
-// passOn passes on the next n bytes of the body.
-func (k *call) passOn(n int64) error {
-	for c := k.c; n > 0; {
-		if k.gone != nil && (k.stream || n > dropLimit) {
-			return fmt.Errorf("cut the answer: %w", k.gone)
-		}
-		if c.r == c.w {
-			if err := k.more(); err != nil {
-				return err
-			}
-		}
-		p := c.buf[c.r:min(int64(c.w), int64(c.r)+n)]
-		c.r += len(p)
-		n -= int64(len(p))
-		if k.gone == nil {
-			k.unflushed = true
-			_, k.gone = k.x.Answer.Write(p)
-		}
-	}
-	return nil
-}
-
-// more reads more of the body. What was passed on goes to the client first
-// where the client may be waiting for it.
-func (k *call) more() error {
-	if k.unflushed && !k.stream && !k.slow {
-		late, err := k.c.fillWithin(gather)
-		if !late {
-			return err
-		}
-		k.slow = true
-	}
-	k.flush()
-	return k.c.fill()
-}
-
-func (k *call) flush() {
-	if k.unflushed && k.gone == nil {
-		k.unflushed = false
-		k.gone = k.x.Answer.Flush()
 	}
 }

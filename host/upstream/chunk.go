@@ -57,17 +57,21 @@ func (k *call) readLine(limit int) ([]byte, error) {
 	c := k.c
 	for seen := 0; ; {
 		b := c.buffered()
-		if i := bytes.IndexByte(b[seen:], '\n'); i >= 0 {
-			i += seen
-			if i == 0 || i > limit || bytes.IndexByte(b[:i], '\r') != i-1 {
-				return nil, malformed("chunked coding: a line without CRLF: %.60q", b[:min(i, 60)])
-			}
-			c.r += i + 1
-			return b[:i-1], nil
+		end := bytes.IndexByte(b[seen:], '\n')
+		if end >= 0 {
+			seen += end
+		} else {
+			seen = len(b)
 		}
-		seen = len(b)
 		if seen > limit {
-			return nil, malformed("chunked coding: a line of more than %d bytes", limit)
+			return nil, malformed("chunked coding: lines of more than %d bytes", limit)
+		}
+		if end >= 0 {
+			if seen == 0 || bytes.IndexByte(b[:seen], '\r') != seen-1 {
+				return nil, malformed("chunked coding: a line without CRLF: %.60q", b[:min(seen, 60)])
+			}
+			c.r += seen + 1
+			return b[:seen-1], nil
 		}
 		if err := k.more(); err != nil {
 			return nil, err

@@ -101,7 +101,8 @@ func (h *Hooks) upgraded() {
 // A request that meets a connection which the server has just closed is sent
 // once more on a new one if it is safe to repeat or nothing of it was written.
 //
-// The end of ctx ends a blocked read or write at once. x.Body is interrupted,
+// The end of ctx ends a blocked read or write at once; only a WebSocket's
+// client has up to a second to take its close frame. x.Body is interrupted,
 // then and when an answer has overtaken its request's body, if it has a
 // method SetReadDeadline(time.Time) error; otherwise Do waits for its Read.
 func (c *Client) Do(ctx context.Context, x *muru.Exchange, h Hooks) error {
@@ -112,7 +113,8 @@ func (c *Client) Do(ctx context.Context, x *muru.Exchange, h Hooks) error {
 	if err != nil {
 		return err
 	}
-	stale, err := c.run(ctx, cn, x, &h, false)
+	k := call{ctx: ctx, c: cn, x: x, hooks: h}
+	stale, err := c.run(&k)
 	if !stale {
 		return err
 	}
@@ -122,18 +124,18 @@ func (c *Client) Do(ctx context.Context, x *muru.Exchange, h Hooks) error {
 		return err
 	}
 	cn.out = out
-	_, err = c.run(ctx, cn, x, &h, true)
+	k = call{ctx: ctx, c: cn, x: x, hooks: k.hooks, built: true}
+	_, err = c.run(&k)
 	return err
 }
 
-// run runs x on cn and then keeps or closes it.
-func (c *Client) run(ctx context.Context, cn *conn, x *muru.Exchange, h *Hooks, built bool) (stale bool, err error) {
-	k := call{ctx: ctx, c: cn, x: x, hooks: h, built: built}
-	cn.attach(x)
+// run runs k and then keeps or closes its connection.
+func (c *Client) run(k *call) (stale bool, err error) {
+	k.c.attach(k.x)
 	if stale, err = k.run(); k.reusable {
-		c.put(cn)
+		c.put(k.c)
 	} else {
-		cn.close()
+		k.c.close()
 	}
 	return stale, err
 }

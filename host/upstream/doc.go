@@ -16,7 +16,8 @@
 // Inside: conn.go is a connection and its read buffer, call.go is one request
 // on one connection, request.go writes its head, sender.go its body; head.go
 // and framing.go are the strict parser of answers, body.go and chunk.go read
-// their bodies, tunnel.go takes over after 101.
+// their bodies, tunnel.go takes over after 101 and websocket.go finds the place
+// for a close frame.
 //
 // Ownership: a connection belongs either to the pool or to one Do. Do starts
 // a goroutine only for a body that does not fit into the first write and for

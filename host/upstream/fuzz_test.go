@@ -39,7 +39,7 @@ func (c *bytesConn) SetWriteDeadline(time.Time) error { return nil }
 // answerOf runs one request against what a server sends.
 func answerOf(method string, data []byte, piece int) (a *recorder, reusable bool, err error) {
 	a = &recorder{}
-	k := call{ctx: context.Background(), c: newConn(&bytesConn{data: data, piece: piece}), x: request(method, "/", a), hooks: &Hooks{}}
+	k := call{ctx: context.Background(), c: newConn(&bytesConn{data: data, piece: piece}), x: request(method, "/", a)}
 	_, err = k.run()
 	return a, k.reusable, err
 }

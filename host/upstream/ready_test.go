@@ -19,10 +19,10 @@ func TestReadinessIsWhatTheServerAnswers(t *testing.T) {
 		case "/moved":
 			http.Redirect(w, r, "/up", http.StatusFound)
 		case "/html":
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 			io.WriteString(w, "<html>\nno")
 		default:
-			http.Error(w, "database not migrated\nmore", 503)
+			http.Error(w, "database not migrated\nmore", http.StatusServiceUnavailable)
 		}
 	})
 	for path, want := range map[string]string{

@@ -16,7 +16,8 @@ const closeWait = 10 * time.Second
 type halfCloser interface{ CloseWrite() error }
 
 // tunnel passes on a 101 answer and then copies both ways until both sides
-// have ended, or one has failed, or the context has ended. A client that ends
+// have ended, or one has failed, or the context has ended, which a WebSocket's
+// client is told by a close frame (1001). A client that ends
 // its side may go on receiving; a client whose server has ended gets
 // closeWait. It returns nil when the server ended properly.
 func (k *call) tunnel(h *head) error {
@@ -37,39 +38,61 @@ func (k *call) tunnel(h *head) error {
 	defer client.Close()
 	k.headed = true
 	k.hooks.upgraded()
-	// Blocked reads and writes of the client's side end with it.
-	stop := context.AfterFunc(k.ctx, func() { client.Close() })
+	websocket := isWebSocket(h.upgrade)
+	stop := context.AfterFunc(k.ctx, endOfTunnel(client, websocket))
 	defer stop()
 
 	up := make(chan error, 1)
 	go func(c *conn) { up <- c.copyUp(client) }(k.c)
-	err = k.copyDown(client)
-	if hc, ok := client.(halfCloser); ok && err == nil && k.gone == nil && hc.CloseWrite() == nil {
-		timer := time.NewTimer(closeWait)
-		defer timer.Stop()
-		select {
-		case <-up:
+	var frames frameTracker
+	err = k.copyDown(client, &frames)
+	switch {
+	case k.gone != nil:
+	case err == nil:
+		if k.letEnd(client, up) {
 			return nil
-		case <-k.ctx.Done():
-		case <-timer.C:
+		}
+	case websocket && k.ctx.Err() != nil:
+		if sayGoodbye(client, &frames, up) {
+			return err
 		}
 	}
-	client.Close()
 	k.c.interrupt()
+	client.Close()
 	if goneErr := <-up; goneErr != nil && err != nil && k.gone == nil {
 		k.gone = goneErr
 	}
 	return err
 }
 
+// letEnd ends the client's receiving side after the server has ended its own,
+// and waits for the client to end its sending side.
+func (k *call) letEnd(client io.Closer, up <-chan error) (ended bool) {
+	hc, ok := client.(halfCloser)
+	if !ok || hc.CloseWrite() != nil {
+		return false
+	}
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-up:
+		return true
+	case <-k.ctx.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
 // copyUp copies from the client to the server. It returns an error when the
-// client failed, which ends the other direction too.
+// client failed, which ends the other direction too. Once the connection is
+// cut it reads on for nobody: a client's last words, unread, would reset its
+// connection before it has seen ours.
 func (c *conn) copyUp(client io.Reader) error {
 	buf := make([]byte, smallBuffer)
 	for {
 		n, err := client.Read(buf)
 		if n > 0 {
-			if _, err := c.nc.Write(buf[:n]); err != nil {
+			if _, err := c.nc.Write(buf[:n]); err != nil && !c.cut.Load() {
 				return nil // copyDown reads what there is and why
 			}
 		}
@@ -91,7 +114,7 @@ func (c *conn) copyUp(client io.Reader) error {
 
 // copyDown copies from the server to the client until the server ends. An
 // error of the client is in k.gone.
-func (k *call) copyDown(client io.Writer) error {
+func (k *call) copyDown(client io.Writer, frames *frameTracker) error {
 	for {
 		if b := k.c.buffered(); len(b) > 0 {
 			k.c.r = k.c.w
@@ -99,6 +122,7 @@ func (k *call) copyDown(client io.Writer) error {
 				k.gone = err
 				return err
 			}
+			frames.see(b)
 		}
 		if err := k.c.fill(); err == io.EOF {
 			return nil

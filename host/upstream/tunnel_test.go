@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+	"pgregory.net/rapid"
 
 	"muru"
 )
@@ -61,7 +63,9 @@ type hijacked struct {
 
 func (h *hijacked) Read(p []byte) (int, error) { return h.r.Read(p) }
 
-func TestWebSocketEchoesThroughUpgrade(t *testing.T) {
+// echoing returns a client's WebSocket that goes through Do to a server which
+// echoes messages.
+func echoing(t *testing.T, ctx func(*http.Request) context.Context) (*websocket.Conn, <-chan error) {
 	server := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -79,29 +83,86 @@ func TestWebSocketEchoesThroughUpgrade(t *testing.T) {
 			}
 		}
 	})
-	c := client(t, server)
-	u := &upgrading{c: c, ctx: (*http.Request).Context, done: make(chan error, 1)}
+	u := &upgrading{c: client(t, server), ctx: ctx, done: make(chan error, 1)}
 	front := serveHTTP(t, u.ServeHTTP)
-	ctx := within(t)
-	ws, _, err := websocket.Dial(ctx, "ws://"+front.Address+"/echo", nil)
+	ws, _, err := websocket.Dial(within(t), "ws://"+front.Address+"/echo", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { ws.CloseNow() })
 	ws.SetReadLimit(1 << 20)
-	for _, text := range []string{"hello", strings.Repeat("long ", 50_000)} {
-		if err := ws.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if _, got, err := ws.Read(ctx); err != nil || string(got) != text {
-			t.Fatalf("got %d bytes, %v", len(got), err)
-		}
+	return ws, u.done
+}
+
+func mustEcho(t *testing.T, ws *websocket.Conn, text string) {
+	t.Helper()
+	if err := ws.Write(within(t), websocket.MessageText, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := ws.Read(within(t)); err != nil || string(got) != text {
+		t.Fatalf("got %d bytes, %v", len(got), err)
+	}
+}
+
+func TestWebSocketEchoesThroughUpgrade(t *testing.T) {
+	ws, done := echoing(t, (*http.Request).Context)
+	for _, n := range []int{0, 5, 125, 126, 65535, 65536, 250_000} {
+		mustEcho(t, ws, strings.Repeat("x", n))
 	}
 	if err := ws.Close(websocket.StatusNormalClosure, ""); err != nil {
 		t.Error(err)
 	}
-	if err := receive(t, u.done, "end of the tunnel"); err != nil && !errors.Is(err, muru.ErrClientGone) {
+	if err := receive(t, done, "end of the tunnel"); err != nil && !errors.Is(err, muru.ErrClientGone) {
 		t.Error(err)
 	}
+}
+
+func TestWebSocketCutByADrainIsToldSo(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(within(t))
+	ws, done := echoing(t, func(*http.Request) context.Context { return ctx })
+	mustEcho(t, ws, strings.Repeat("x", 70_000))
+	cancel(muru.ErrDrainCut)
+	if _, _, err := ws.Read(within(t)); websocket.CloseStatus(err) != websocket.StatusGoingAway {
+		t.Errorf("got %v, want a close frame with status 1001", err)
+	}
+	if err := receive(t, done, "end of the tunnel"); !errors.Is(err, muru.ErrDrainCut) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFramesEndWhereTheyEndHoweverTheyAreCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var stream []byte
+		ends := map[int]bool{0: true}
+		for range rapid.IntRange(0, 5).Draw(t, "frames") {
+			n := rapid.SampledFrom([]int{0, 1, 125, 126, 300, 65535, 65536}).Draw(t, "payload")
+			masked := rapid.Bool().Draw(t, "masked")
+			head := []byte{0x82, 0}
+			switch {
+			case n < 126:
+				head[1] = byte(n)
+			case n < 65536:
+				head = binary.BigEndian.AppendUint16([]byte{0x82, 126}, uint16(n))
+			default:
+				head = binary.BigEndian.AppendUint64([]byte{0x82, 127}, uint64(n))
+			}
+			if masked {
+				head[1] |= 0x80
+				head = append(head, 1, 2, 3, 4)
+			}
+			stream = append(append(stream, head...), make([]byte, n)...)
+			ends[len(stream)] = true
+		}
+		var f frameTracker
+		for at := 0; at < len(stream); {
+			n := min(rapid.SampledFrom([]int{1, 2, 3, 7, 1000, 70000}).Draw(t, "piece"), len(stream)-at)
+			f.see(stream[at : at+n])
+			at += n
+			if f.between() != ends[at] {
+				t.Fatalf("between frames at %d: %v", at, f.between())
+			}
+		}
+	})
 }
 
 // tunnelled starts an upgraded exchange with a server that speaks after its

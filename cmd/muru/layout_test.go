@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is the house: which of our packages each of them may import,
+// besides the root package, which everybody may. A folder stands for the
+// packages below it too; a package may always import those below itself.
+var mayImport = map[string][]string{
+	"muru":          {},
+	"muru/edge":     {},
+	"muru/host":     {},
+	"muru/rollout":  {},
+	"muru/stdlib":   {},
+	"muru/starlark": {"muru/stdlib"},
+	"muru/builtins": {"muru/rollout", "muru/starlark"},
+	"muru/recipes":  {},
+	"muru/bench":    {"muru/edge", "muru/host", "muru/rollout"},
+	"muru/cmd/muru": {"muru/edge", "muru/host", "muru/rollout", "muru/starlark", "muru/builtins", "muru/stdlib"},
+}
+
+// mayUse is who may import libraries that only one part of the house knows.
+var mayUse = map[string][]string{
+	"go.starlark.net":                    {"muru/starlark", "muru/builtins", "muru/cmd/muru"},
+	"net/http":                           {"muru/edge", "muru/builtins", "muru/cmd/muru", "muru/bench"},
+	"github.com/peterh/liner":            {"muru/cmd/muru"},
+	"github.com/spf13/cobra":             {"muru/cmd/muru"},
+	"github.com/gorilla/mux":             {"muru/control"},
+	"testing":                            {"muru/rollout/rollouttest"},
+	"github.com/VictoriaMetrics/metrics": {"muru/edge", "muru/cmd/muru"},
+}
+
+func TestImportsOnlyGoTheWaysTheHouseAllows(t *testing.T) {
+	for pkg, imports := range listImports(t) {
+		owner := ownerOf(pkg)
+		allowed, known := mayImport[owner]
+		if !known {
+			t.Errorf("%s belongs to no folder of the house: name it in mayImport", pkg)
+		}
+		for _, imported := range imports {
+			ours := imported == "muru" || strings.HasPrefix(imported, "muru/")
+			if ours && imported != "muru" && !within(imported, owner) && !slices.ContainsFunc(allowed, func(a string) bool { return within(imported, a) }) {
+				t.Errorf("%s imports %s: the house does not allow it", pkg, imported)
+			}
+			for library, users := range mayUse {
+				if within(imported, library) && !slices.ContainsFunc(users, func(u string) bool { return within(pkg, u) }) {
+					t.Errorf("%s imports %s, which only %s may", pkg, imported, strings.Join(users, ", "))
+				}
+			}
+			if pkg == "muru" && strings.Contains(imported, ".") {
+				t.Errorf("the root package imports %s: only the standard library is allowed", imported)
+			}
+		}
+	}
+}
+
+// listImports returns the imports of every package of the module, those of
+// its tests excepted.
+func listImports(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "muru/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		all[fields[0]] = fields[1:]
+	}
+	if len(all) < 2 {
+		t.Fatalf("go list found only %d packages", len(all))
+	}
+	return all
+}
+
+// ownerOf returns the folder of the house that pkg lies in.
+func ownerOf(pkg string) string {
+	for owner := range mayImport {
+		if owner != "muru" && within(pkg, owner) {
+			return owner
+		}
+	}
+	return pkg
+}
+
+// within reports whether pkg is folder or lies below it.
+func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }

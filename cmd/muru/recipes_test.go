@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
+// (which has a test of its own), the wrapper in recipes/testdata that gives it
+// an app to change and visitors, and fails if it ended otherwise than it says.
+func TestEveryRecipeDoesWhatItSays(t *testing.T) {
+	recipes, err := filepath.Glob("../../recipes/*.star")
+	if err != nil || len(recipes) < 7 {
+		t.Fatalf("found %d recipes: %v", len(recipes), err)
+	}
+	for _, recipe := range recipes {
+		name := filepath.Base(recipe)
+		if name == "quickstart.star" {
+			continue
+		}
+		t.Run(strings.TrimSuffix(name, ".star"), func(t *testing.T) {
+			out, err := runFile(t, "../../recipes/testdata/"+name)
+			if err != nil {
+				t.Fatalf("%s\n%s", errorText(err), out)
+			}
+		})
+	}
+}
+
+// runFile runs a recipe with everything it needs in this process, on a port
+// of its own, and returns what it printed.
+func runFile(t *testing.T, path string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := runRecipe(t.Context(), runFlags{listen: "127.0.0.1:0", state: shortTempDir(t)}, path, args, &out, &out)
+	return out.String(), err
+}
+
+// shortTempDir returns a directory whose path leaves room for the name of a
+// unix socket, which t.TempDir's may not.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mt-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// openTestHouse opens a house on a port of its own and closes it at the end.
+func openTestHouse(t *testing.T) *house {
+	t.Helper()
+	h, err := openHouse(t.Context(), shortTempDir(t), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return h
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"muru": main})
+}
+
+// TestScripts runs the binary as its users do.
+func TestScripts(t *testing.T) {
+	recipes, err := filepath.Abs("../../recipes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("RECIPES", recipes)
+			env.Setenv("TMPDIR", "/tmp") // sockets need short paths
+			return nil
+		},
+	})
+}
