@@ -9,7 +9,7 @@
 //
 //   - [Listener] takes connections and reads their [Hello]
 //   - [Link] is a thread's connection: Send a request, Receive its answer,
-//     one at a time
+//     one at a time; [Gather] reads a small body before a thread is taken
 //   - [Control] is a worker's control connection: ready or failed, where its
 //     threads are, exit
 //   - [ThreadStack], [Dump]: where a thread is, also of a worker whose

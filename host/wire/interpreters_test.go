@@ -9,7 +9,7 @@ import (
 
 // interpreters returns every Python that tests run with: python3 on PATH and
 // the system's, if it is another one.
-func interpreters(t *testing.T) []string {
+func interpreters(t testing.TB) []string {
 	t.Helper()
 	first, err := exec.LookPath("python3")
 	if err != nil {

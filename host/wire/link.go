@@ -14,7 +14,8 @@ import (
 )
 
 // sendTimeout bounds a write to a thread that should be reading. A thread
-// that does not read for this long has broken the protocol.
+// that does not read for this long, or up to twice as long, has broken the
+// protocol.
 const sendTimeout = 10 * time.Second
 
 // A Link is the connection of one worker thread, which has one request at a
@@ -32,10 +33,30 @@ type Link struct {
 	request requestHead
 	answer  answerHead
 	x       *muru.Exchange // between Send and Receive
+	before  uint32         // the id answered last
 	busy    bool           // the worker said so; until it says idle
 
-	wmu  sync.Mutex // writes of a frame, and the feed's fields
-	feed *feed      // nil unless the worker pulls the body
+	wmu      sync.Mutex // guards writes of a frame, the feed's fields and these two
+	deadline time.Time  // of writes, set coarsely
+	feed     *feed      // nil unless the worker pulls the body
+
+	peek peek
+}
+
+// A peek is a look at what has arrived, without taking it. It is kept so that
+// looking costs no allocation.
+type peek struct {
+	at   func(fd uintptr) bool
+	n    int
+	err  error
+	byte [1]byte
+}
+
+func newPeek(p *peek) func(fd uintptr) bool {
+	return func(fd uintptr) bool {
+		p.n, _, p.err = syscall.Recvfrom(int(fd), p.byte[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return true
+	}
 }
 
 // NewLink returns the link of the thread that said h on c. It owns c.
@@ -43,6 +64,7 @@ func NewLink(h Hello, c net.Conn) *Link {
 	l := &Link{Hello: h, conn: c, in: bufio.NewReaderSize(c, 16<<10)}
 	if s, ok := c.(syscall.Conn); ok {
 		l.raw, _ = s.SyscallConn() // without, the look before a Send is left out
+		l.peek.at = newPeek(&l.peek)
 	}
 	return l
 }
@@ -116,24 +138,19 @@ func (l *Link) look() error {
 	if l.raw == nil {
 		return nil
 	}
-	var n int
-	var err error
-	var b [1]byte
-	if rawErr := l.raw.Read(func(fd uintptr) bool {
-		n, _, err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		return true
-	}); rawErr != nil {
-		return closedError(rawErr)
+	if err := l.raw.Read(l.peek.at); err != nil {
+		return closedError(err)
 	}
-	switch {
-	case err == nil && n > 0:
-		return protocolError("answered a request twice")
-	case err == nil:
+	switch l.peek.err {
+	case nil:
+		if l.peek.n > 0 {
+			return protocolError("answered a request twice")
+		}
 		return ErrClosed
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
+	case syscall.EAGAIN, syscall.EINTR:
 		return nil
 	}
-	return closedError(err)
+	return closedError(l.peek.err)
 }
 
 // Settle waits until the thread is free. It returns at once unless the
@@ -168,7 +185,10 @@ func (l *Link) Cancel(id uint32) {
 
 // write writes one frame. l.wmu is held.
 func (l *Link) write(b []byte) error {
-	_ = l.conn.SetWriteDeadline(time.Now().Add(sendTimeout))
+	if now := time.Now(); now.Add(sendTimeout).After(l.deadline) {
+		l.deadline = now.Add(2 * sendTimeout)
+		_ = l.conn.SetWriteDeadline(l.deadline)
+	}
 	if _, err := l.conn.Write(b); err != nil {
 		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 			return protocolError("has not read what it was sent for %v", sendTimeout)

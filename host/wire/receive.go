@@ -37,7 +37,7 @@ func (l *Link) Receive(id uint32, h AnswerHandler) (Result, error) {
 	}
 	r := receipt{link: l, id: id, x: l.x, handler: h, left: -1}
 	result, err := r.run()
-	l.x = nil
+	l.x, l.before = nil, id
 	if bodyErr := l.endFeed(); err == nil && bodyErr != nil {
 		err = &BodyError{Err: bodyErr}
 	}
@@ -63,6 +63,9 @@ func (r *receipt) run() (Result, error) {
 			return Result{}, err
 		}
 		if h.id != r.id {
+			if h.id == r.link.before {
+				return Result{}, protocolError("answered a request twice")
+			}
 			return Result{}, protocolError("answered request %d, it was asked %d", h.id, r.id)
 		}
 		switch {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 20 * time.Second
 
 // eventually waits until ok holds.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for !ok() {
@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 // A daemon is the listening side for one worker at a time.
 type daemon struct {
-	t        *testing.T
+	t        testing.TB
 	listener *Listener
 	links    chan *Link
 	controls chan *Control
@@ -46,7 +46,7 @@ type daemon struct {
 	stop     func()
 }
 
-func startDaemon(t *testing.T, socket string) *daemon {
+func startDaemon(t testing.TB, socket string) *daemon {
 	t.Helper()
 	l, err := Listen(socket, nil)
 	if err != nil {
@@ -56,8 +56,10 @@ func startDaemon(t *testing.T, socket string) *daemon {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	var mu sync.Mutex
-	var open []net.Conn
+	var open []net.Conn // guarded by mu until served is closed
+	served := make(chan struct{})
 	running.Go(func() {
+		defer close(served)
 		if err := l.Serve(ctx, func(h Hello, c net.Conn) {
 			mu.Lock()
 			open = append(open, c)
@@ -78,26 +80,17 @@ func startDaemon(t *testing.T, socket string) *daemon {
 	})
 	d.stop = sync.OnceFunc(func() {
 		cancel()
-		mu.Lock()
+		<-served // nothing is accepted any more
 		for _, c := range open {
 			_ = c.Close()
 		}
-		mu.Unlock()
-		eventually(t, "the daemon to end", func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, c := range open {
-				_ = c.Close()
-			}
-			return true
-		})
 		running.Wait()
 	})
 	t.Cleanup(d.stop)
 	return d
 }
 
-func receiveFrom[T any](t *testing.T, c chan T, what string) T {
+func receiveFrom[T any](t testing.TB, c chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
@@ -110,7 +103,7 @@ func receiveFrom[T any](t *testing.T, c chan T, what string) T {
 
 // A worker is a real one.
 type worker struct {
-	t       *testing.T
+	t       testing.TB
 	cmd     *exec.Cmd
 	daemon  *daemon
 	link    *Link
@@ -127,7 +120,7 @@ func threads(n int) option          { return func(s *Spec) { s.Threads = n } }
 func orphan(d time.Duration) option { return func(s *Spec) { s.Orphan = d } }
 
 // shortDir returns a directory whose path leaves room for a socket's.
-func shortDir(t *testing.T) string {
+func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "muru")
 	if err != nil {
@@ -138,7 +131,7 @@ func shortDir(t *testing.T) string {
 }
 
 // launch starts a worker of testdata/apps and waits for nothing.
-func launch(t *testing.T, entry string, options ...option) *worker {
+func launch(t testing.TB, entry string, options ...option) *worker {
 	t.Helper()
 	dir := shortDir(t)
 	w := &worker{t: t, dir: dir, exited: make(chan struct{})}
@@ -190,7 +183,7 @@ func launch(t *testing.T, entry string, options ...option) *worker {
 }
 
 // start starts a worker with one thread and waits until it is ready.
-func start(t *testing.T, entry string, options ...option) *worker {
+func start(t testing.TB, entry string, options ...option) *worker {
 	t.Helper()
 	w := launch(t, entry, options...)
 	w.adopt()

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"muru"
 )
 
 func TestWorkerAnswersAsPEP3333Says(t *testing.T) {
@@ -89,10 +92,34 @@ func TestExceptionIsPrintedWithItsRequestFromTheApplicationsFirstFrame(t *testin
 			t.Errorf("line %d is %q, want %q", i, lines[i], line)
 		}
 	}
-	if !strings.HasSuffix(lines[2], `basic.py", line 106, in raises`) {
+	if want := fmt.Sprintf(`basic.py", line %d, in raises`, lineOf(t, "# at the first frame")); !strings.HasSuffix(lines[2], want) {
 		t.Errorf("the first frame is %q", lines[2])
 	}
 	if strings.Contains(w.output(), "muru_worker") {
 		t.Error("our own frames are in the traceback")
+	}
+}
+
+func TestTheStandardValidatorFindsNothing(t *testing.T) {
+	for _, interpreter := range interpreters(t) {
+		w := start(t, "validated:application", python(interpreter))
+		for _, test := range []struct {
+			x    *muru.Exchange
+			want string
+		}{
+			{request("GET", "/whole?a=b"), `200 Content-Type=text/plain (5) ["00000"]`},
+			{upload("/whole", strings.NewReader("some text"), 9), `200 Content-Type=text/plain (5) ["00009"]`},
+			{upload("/whole", strings.NewReader("some text"), -1), `200 Content-Type=text/plain (5) ["00009"]`},
+			{upload("/whole", &pattern{n: 90_000}, 90_000), `200 Content-Type=text/plain (5) ["90000"]`},
+			{request("GET", "/parts"), `200 Content-Type=text/plain (-1) ["a" "b" "c"]`},
+			{request("GET", "/spawns"), `200 (4) ["[42]"]`},
+		} {
+			if got := w.do(test.x).String(); got != test.want {
+				t.Errorf("%s: %s, want %s", test.x.Target, got, test.want)
+			}
+		}
+		if out := w.output(); strings.Contains(out, "Error") || strings.Contains(out, "Warning") {
+			t.Errorf("printed %s", out)
+		}
 	}
 }

@@ -10,7 +10,6 @@ if sys.version_info < (3, 9):
 
 import os
 import time
-import _thread
 
 
 class Settings:
@@ -30,19 +29,31 @@ class Settings:
         self.token = token
         self.pid = os.getpid()
         self.started = time.time()
-        self.importing = True
         self.stopping = False
-        # Held until the worker is to end. A bare lock, because a signal
-        # handler may release it at any moment without waiting for anything.
-        self.gate = _thread.allocate_lock()
-        self.gate.acquire()
+        self.bell, self.rope = os.pipe()
+        os.set_blocking(self.rope, False)
 
     def stop(self):
+        """Ends the worker; may be called by a signal handler and any thread."""
         self.stopping = True
         try:
-            self.gate.release()
-        except RuntimeError:
-            pass  # released before
+            os.write(self.rope, b"!")
+        except BlockingIOError:
+            pass  # it rings already
+
+    def take_sigterm(self):
+        """From here on SIGTERM means: finish, then end. The C part of every
+        signal handler writes to the pipe: wait() on a lock would miss the
+        signal that comes just before it sleeps."""
+        import signal
+
+        signal.set_wakeup_fd(self.rope, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda number, frame: self.stop())
+
+    def wait(self):
+        """Returns when the worker is to end."""
+        while not self.stopping:
+            os.read(self.bell, 64)
 
 
 def prepare():
@@ -67,16 +78,12 @@ def watch_signals(settings):
     import faulthandler
     import signal
 
-    def end(number, frame):
-        settings.stop()
-        if settings.importing:
-            raise SystemExit(0)
-
     # The daemon decides about Ctrl-C. A handler that does nothing, and not
     # SIG_IGN, which programs started by the application would inherit.
     signal.signal(signal.SIGINT, lambda number, frame: None)
-    signal.signal(signal.SIGTERM, end)
-    # The C handler also works while C code holds the interpreter.
+    # SIGTERM keeps its default while the application is imported: there is
+    # nothing to finish then. faulthandler's handler is written in C and also
+    # works while C code holds the interpreter.
     dump = open(settings.stacks, "ab", buffering=0)
     faulthandler.register(signal.SIGUSR2, file=dump, all_threads=True, chain=False)
     faulthandler.enable()
@@ -91,6 +98,7 @@ def after_fork(links):
     def forget():
         for link in links:
             link.drop()
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -120,7 +128,6 @@ def main():
     after_fork(links)
     threading.Thread(target=head.serve, name="muru-control", daemon=True).start()
     application = app.load(settings, head)
-    settings.importing = False
     if application is None:
         end_within(5, 1)
         sys.exit(1)
@@ -133,10 +140,11 @@ def main():
         links.append(one)
         name = "muru-thread-%d" % number
         threads.append(threading.Thread(target=one.serve, name=name, daemon=True))
+    settings.take_sigterm()
     for thread in threads:
         thread.start()
 
-    settings.gate.acquire()  # signal handlers run while this waits
+    settings.wait()
     for one in links[1:]:
         one.stop()
     for thread in threads:

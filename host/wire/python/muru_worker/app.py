@@ -19,8 +19,6 @@ def load(settings, control):
         sys.stderr.write("%s\n" % error)
         control.report_failed(str(error))
     except BaseException as error:  # sys.exit() in a module is a failure too
-        if settings.stopping:
-            raise  # the daemon's own SIGTERM, while importing
         # Our frames, and the import machinery's, say nothing about the cause.
         at = error.__traceback__
         while at is not None and is_ours(at.tb_frame.f_code.co_filename):

@@ -22,7 +22,8 @@ class Control:
         self.sent = threading.Event()  # the status reached a daemon
 
     def serve(self):
-        while self.connect():
+        alone = time.monotonic()
+        while self.connect(alone + self.settings.orphan):
             try:
                 with self.lock:
                     self.greeted = True
@@ -33,11 +34,12 @@ class Control:
             with self.lock:
                 self.greeted = False
             self.connection.drop()
+            if self.connection.lasted():
+                alone = time.monotonic()
         if not self.settings.stopping:
             self.orphaned()
 
-    def connect(self):
-        limit = time.monotonic() + self.settings.orphan
+    def connect(self, limit):
         return self.connection.connect(lambda: time.monotonic() > limit)
 
     def obey(self):

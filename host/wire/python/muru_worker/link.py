@@ -32,6 +32,8 @@ HELLO = 0x40  # the first frame of a connection
 
 BUFFER = 16 * 1024  # bytes; holds nearly every request as a whole
 RETRY_FIRST, RETRY_LAST = 0.05, 1.0  # seconds between attempts to connect
+SHORT = 1.0  # seconds; a connection that lasted less may have been refused
+REFUSED = 0.2  # seconds to wait after one
 
 
 class Lost(ConnectionError):
@@ -46,6 +48,7 @@ class Connection:
         self.settings = settings
         self.number = number
         self.sock = None
+        self.since = 0.0  # when it was connected
         self.buffer = bytearray(BUFFER)
         self.view = memoryview(self.buffer)
         self.start = self.end = 0  # what of the buffer is unread
@@ -54,7 +57,7 @@ class Connection:
         """Connects and says hello, as often as it takes. False: the worker
         is to end, or give_up() said so."""
         pause = RETRY_FIRST
-        while not self.settings.stopping:
+        while not self.settings.stopping and not (give_up and give_up()):
             sock = None
             try:
                 sock = Socket(AF_UNIX, SOCK_STREAM)
@@ -62,12 +65,11 @@ class Connection:
                 sock.connect(self.settings.socket)
                 sock.sendall(self.hello())
                 self.sock, self.start, self.end = sock, 0, 0
+                self.since = time.monotonic()
                 return True
             except OSError:
                 if sock is not None:
                     sock.close()
-            if give_up is not None and give_up():
-                return False
             time.sleep(pause)
             pause = min(pause * 2, RETRY_LAST)
         return False
@@ -89,6 +91,15 @@ class Connection:
                 sock.close()
             except OSError:
                 pass
+
+    def lasted(self):
+        """Whether the connection that ended was one to a daemon that knows
+        us. If not, it waits, so that a refusal is not answered at once."""
+        if time.monotonic() - self.since >= SHORT:
+            return True
+        if not self.settings.stopping:
+            time.sleep(REFUSED)
+        return False
 
     def send(self, data):
         sock = self.sock
@@ -186,6 +197,7 @@ class Link(Connection):
                 sys.__excepthook__(*sys.exc_info())
             self.busy = False
             self.drop()
+            self.lasted()
 
     def answer_requests(self):
         handle = self.handle

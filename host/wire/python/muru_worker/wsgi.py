@@ -46,9 +46,11 @@ def handler(application, settings):
         if flags & wire.QUOTED:
             path = environ["PATH_INFO"]
             environ["PATH_INFO"] = path.replace("%00", "\0").replace("%25", "%")
-        Request(link, number, environ).run_application(application)
-        if pulled is not None:
-            pulled.end()
+        try:
+            Request(link, number, environ).run_application(application)
+        finally:
+            if pulled is not None:
+                pulled.end()
 
     return handle
 
@@ -135,6 +137,12 @@ class Request:
             if len(data) < self.left:
                 raise too_short(self.left - len(data))
             data = self.truncated(data)
+        if len(data) > PART and self.left is None:
+            # The daemon sees the length of one frame only, and what has none
+            # would be a stream.
+            self.head += b"\0Content-Length\0%d" % len(data)
+            self.fields += 1
+            self.left = len(data)
         self.send(data, 0)
 
     def answer_parts(self, iterable, close):

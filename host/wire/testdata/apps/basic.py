@@ -103,7 +103,7 @@ def close_raises(environ, start_response):
 
 
 def raises(environ, start_response):
-    raise ValueError("no such mug")
+    raise ValueError("no such mug")  # at the first frame
 
 
 def raises_after_start(environ, start_response):
@@ -277,14 +277,14 @@ def forever(environ, start_response):
 def blocked(environ, start_response):
     print("blocking", flush=True)
     held.acquire()
-    held.acquire()
+    held.acquire()  # for ever
 
 
 def backtracks(environ, start_response):
     import re
 
     print("matching", flush=True)
-    re.match(r"(a+)+$", "a" * 40 + "b")
+    re.match(r"(a+)+$", "a" * 40 + "b")  # for ages
 
 
 def waits_for_file(environ, start_response):
@@ -392,3 +392,16 @@ class WsgiObject:
 wsgi_object = WsgiObject()
 wsgi_method = wsgi_object.__call__
 not_callable = 42
+
+
+def close_waits(environ, start_response):
+    """Its close() ends once the file that the query names is there, and
+    takes a moment."""
+
+    def wait():
+        time.sleep(0.003)
+        while not os.path.exists(environ["QUERY_STRING"]):
+            time.sleep(0.002)
+
+    start_response("200 OK", [("Content-Length", "2")])
+    return Closing([b"ok"], wait)
