@@ -8,6 +8,10 @@ import (
 	"muru"
 )
 
+// slowSend is how long it takes at least to send a request to a thread that
+// is still busy in close(); to a free one it takes microseconds.
+const slowSend = 5 * time.Millisecond
+
 // maxTries is how many workers a request is offered to when the ones before
 // provably did not start it.
 const maxTries = 4
@@ -116,8 +120,12 @@ func (r *release) enterAgain(q *request) {
 	if q.turn == nil {
 		q.turn, q.entered = make(chan turn, 1), time.Now()
 	}
-	if q.cut != nil {
-		q.turn <- turn{err: q.cut}
+	if q.cut != nil || r.ending {
+		err := q.cut
+		if err == nil {
+			err = muru.ErrWorkerDied // and no other will come
+		}
+		q.turn <- turn{err: err}
 		r.mu.Unlock()
 		return
 	}
@@ -175,7 +183,7 @@ func (r *release) claim(q *request, s *slot) {
 	q.slot, q.link, q.cancel = s, nil, nil
 	q.began = time.Now()
 	q.x.Start(q.began)
-	q.patience.total.Store(0)
+	q.patience.reset()
 	if s != nil {
 		s.req, s.stuck = q, nil
 		q.link = s.link
@@ -280,8 +288,11 @@ func hand(next *request, s *slot) {
 		return
 	}
 	t := turn{slot: s}
-	if next.link != nil && next.inMemory() {
+	if next.link != nil && next.inMemory() && !s.slowClose.Load() {
 		t.sent, t.sendErr = true, next.link.Send(next.send, next.id)
+		if time.Since(next.began) > slowSend {
+			s.slowClose.Store(true)
+		}
 	}
 	next.turn <- t
 }

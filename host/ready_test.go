@@ -98,11 +98,11 @@ func TestCommandThatCannotStartSaysWhy(t *testing.T) {
 		want    string
 		log     string
 	}{
-		{"exits at once", []string{"/bin/sh", "-c", "echo bye; exit 4"}, "", 10*time.Second, `ended before it listened: exit status 4$`, "bye"},
-		{"never listens", []string{"/bin/sleep", "60"}, "", 700*time.Millisecond, `is not ready after 700ms: it listens neither on \$PORT \(\d+\) nor on \$MURU_SOCKET$`, ""},
-		{"port taken", []string{"python3", "-c", bind}, "", 10*time.Second, `ended before it listened: exit status 1$`, "Address already in use"},
-		{"no program", []string{"./no-such-program"}, "", 10*time.Second, `^worker 0: start ./no-such-program: .*no such file`, ""},
-		{"not ready", httpServer, "/no-such-file", 2*time.Second, `is not ready after 2s: /no-such-file answered 404$`, ""},
+		{"exits at once", []string{"/bin/sh", "-c", "echo bye; exit 4"}, "", 10 * time.Second, `ended before it listened: exit status 4$`, "bye"},
+		{"never listens", []string{"/bin/sleep", "60"}, "", 700 * time.Millisecond, `is not ready after 700ms: it listens neither on \$PORT \(\d+\) nor on \$MURU_SOCKET$`, ""},
+		{"port taken", []string{"python3", "-c", bind}, "", 10 * time.Second, `ended before it listened: exit status 1$`, "Address already in use"},
+		{"no program", []string{"./no-such-program"}, "", 10 * time.Second, `^worker 0: start ./no-such-program: .*no such file`, ""},
+		{"not ready", httpServer, "/no-such-file", 2 * time.Second, `is not ready after 2s: /no-such-file answered 404$`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := h.Start(t.Context(), command(t, c.command, func(r *muru.Release) {

@@ -151,7 +151,7 @@ func (w *worker) becomeReady() {
 	given := r.offerAll(w)
 	close(w.ready)
 	r.mu.Unlock()
-	r.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
+	w.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
 	given.hand()
 }
 
