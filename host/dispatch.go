@@ -97,10 +97,8 @@ func (r *release) enter(q *request) (t turn, waits bool) {
 	case r.unbounded:
 		r.claim(q, nil)
 	case r.queue.len == 0 && len(r.idle) > 0:
-		s := r.idle[len(r.idle)-1]
-		r.idle = r.idle[:len(r.idle)-1]
-		r.claim(q, s)
-		t.slot = s
+		t.slot = r.popIdle()
+		r.claim(q, t.slot)
 	case r.queue.len >= r.plan.Limits.Queue:
 		return turn{err: muru.ErrQueueFull}, false
 	default:
@@ -145,10 +143,25 @@ func (r *release) matchIdle() (*request, *slot) {
 	if next == nil {
 		return nil, nil
 	}
-	s := r.idle[len(r.idle)-1]
-	r.idle = r.idle[:len(r.idle)-1]
+	s := r.popIdle()
 	r.claim(next, s)
 	return next, s
+}
+
+// popIdle takes the idle slot that was used last among those of the worker
+// with the fewest requests: hot threads stay hot, but two requests at once go
+// to two processes and do not share one interpreter. mu is held, and there is
+// an idle slot.
+func (r *release) popIdle() *slot {
+	best := len(r.idle) - 1
+	for i := best; i >= 0 && r.idle[best].load() > 0; i-- {
+		if r.idle[i].load() < r.idle[best].load() {
+			best = i
+		}
+	}
+	s := r.idle[best]
+	r.idle = append(r.idle[:best], r.idle[best+1:]...)
+	return s
 }
 
 // wait waits for a queued request's turn, at most the queue timeout. A

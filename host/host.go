@@ -246,7 +246,7 @@ func (h *Host) stop(ctx context.Context, r *release, drain bool, grace time.Dura
 		}
 		r.mu.Lock()
 		for q := range d.inside {
-			if q.cut == nil {
+			if _, still := r.inside[q]; still && q.cut == nil {
 				d.count(q)
 				r.cutLocked(q, muru.ErrDrainCut)
 			}

@@ -158,6 +158,22 @@ func TestClientThatLeavesAStreamEndsIt(t *testing.T) {
 	wantOK(t, do(t.Context(), b, "/"))
 }
 
+func TestRequestsAtOnceGoToDifferentWorkers(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers, r.Threads = 2, 4 }))
+	for range 2 {
+		calls, release := waiting(t, b, 4)
+		inside(t, h, 4)
+		if w := h.Workers(shop); w[0].Busy != 2 || w[1].Busy != 2 {
+			t.Errorf("%d and %d of 4 requests", w[0].Busy, w[1].Busy)
+		}
+		release()
+		for _, c := range calls {
+			wantOK(t, c.end(t))
+		}
+	}
+}
+
 func TestRequestsThatDiedInTheQueueAreNotStarted(t *testing.T) {
 	// Requests that wait when all workers die are answered by the next one.
 	h, _ := newHost(t, Options{})

@@ -64,6 +64,7 @@ func TestPlanThatCannotWorkIsRefusedBeforeAnythingStarts(t *testing.T) {
 		want   string
 	}{
 		{"no directory", func(r *muru.Release) { r.Source = "/nowhere/shop" }, muru.KindNotFound, "there is no directory /nowhere/shop"},
+		{"no threads", func(r *muru.Release) { r.Threads = 0 }, muru.KindUsage, "1 workers of 0 threads cannot answer anything"},
 		{"a file", func(r *muru.Release) { r.Source = "/etc/passwd" }, muru.KindUsage, "/etc/passwd is not a directory"},
 		{"no entry", func(r *muru.Release) { r.Entry = "app" }, muru.KindUsage, `"app" is not an entry`},
 		{"no module", func(r *muru.Release) { r.Entry = ":app" }, muru.KindUsage, `":app" is not an entry`},
@@ -168,7 +169,7 @@ func TestDigestFollowsTheSource(t *testing.T) {
 	}
 	digestNow := func() string {
 		t.Helper()
-		plan, err := Inspect(muru.ReleasePlan{Kind: muru.Python, Source: dir, Entry: "app:application"})
+		plan, err := Inspect(muru.ReleasePlan{Kind: muru.Python, Source: dir, Entry: "app:application", Workers: 1, Threads: 1})
 		if err != nil || plan.Digest == "" || plan.Source != dir {
 			t.Fatalf("%+v, %v", plan, err)
 		}

@@ -145,6 +145,14 @@ type onSlot struct {
 	began            time.Time
 }
 
+// load is how many requests its worker has. The release's mu is held.
+func (s *slot) load() int {
+	if s.w == nil {
+		return 0
+	}
+	return s.w.busy
+}
+
 // usable reports whether a request can be given to it. The release's mu is
 // held.
 func (s *slot) usable() bool {

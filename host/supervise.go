@@ -182,8 +182,7 @@ func (w *worker) ended() {
 		w.report(muru.LevelNotice, muru.WorkerGone, "worker %d (pid %d) is gone after %s, cut %d requests",
 			w.number, w.proc.pid, muru.FormatMeasured(time.Since(w.since)), w.cut)
 	case w.end == stopped:
-	case r.isStarting():
-		r.startFailed(fmt.Sprintf("worker %d (pid %d) %s", w.number, w.proc.pid, w.endedEarly(how)))
+	case r.isStarting() && r.startFailed(fmt.Sprintf("worker %d (pid %d) %s", w.number, w.proc.pid, w.endedEarly(how))):
 	default:
 		r.host.harm(r.id, muru.HarmCrash)
 		r.log.say(w.number, "pid %d died: %s", w.proc.pid, how)
@@ -312,10 +311,17 @@ func (r *release) isStarting() bool {
 	return r.starting
 }
 
-// startFailed ends the start of the release; the first cause counts.
-func (r *release) startFailed(cause string) {
+// startFailed ends the start of the release, if it is starting; the first
+// cause counts.
+func (r *release) startFailed(cause string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.starting {
+		return false
+	}
 	select {
 	case r.failures <- cause:
 	default:
 	}
+	return true
 }
