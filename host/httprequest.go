@@ -32,6 +32,13 @@ func (r *release) serveHTTP(ctx context.Context, q *request, s *slot) (out muru.
 	}
 	q.cancel = cancel
 	r.mu.Unlock()
+	if r.plan.Kind == muru.External {
+		select {
+		case <-q.left: // before there was anything to cancel
+			cancel(muru.ErrClientGone)
+		default:
+		}
+	}
 
 	relay := &relay{q: q, r: r, to: q.x.Answer}
 	y := q.send.Again()

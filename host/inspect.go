@@ -37,6 +37,9 @@ var notSource = map[string]bool{
 // Whether the entry exists is for the worker to find out: a module may come
 // from the source directory or from its .venv.
 func Inspect(plan muru.ReleasePlan) (muru.ReleasePlan, error) {
+	if plan.Kind != muru.External && (plan.Workers < 1 || plan.Threads < 1) {
+		return plan, muru.Errorf(muru.KindUsage, "%d workers of %d threads cannot answer anything", plan.Workers, plan.Threads)
+	}
 	switch plan.Kind {
 	case muru.External:
 		return plan, checkUpstream(plan.Upstream)

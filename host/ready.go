@@ -30,13 +30,14 @@ func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
 		return false
 	}
 	if hello.Thread == wire.ControlThread {
-		if w.control != nil {
+		first := w.control == nil
+		if !first {
 			_ = w.control.Close()
 		}
 		control := wire.NewControl(hello, conn)
 		w.control = control
 		r.tasks.Add(1)
-		go w.serveControl(control)
+		go w.serveControl(control, first)
 		return true
 	}
 	if hello.Thread >= len(w.slots) || w.state == muru.WorkerDraining {
@@ -103,8 +104,11 @@ func (w *worker) allConnected() bool {
 }
 
 // serveControl reads what the worker says of itself.
-func (w *worker) serveControl(control *wire.Control) {
+func (w *worker) serveControl(control *wire.Control, first bool) {
 	defer w.r.tasks.Done()
+	if first {
+		defer close(w.heard)
+	}
 	err := control.Serve(func(report wire.Report) {
 		if report.Failed != "" {
 			w.r.mu.Lock()

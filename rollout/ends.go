@@ -60,6 +60,7 @@ func (a *actor) takeOutCandidate(end *ending, events []muru.Event) {
 	l := a.live
 	next, _ := muru.NewSplit("", l.Baseline)
 	moves := a.leaving(next, muru.Held, eventRollout(l.Number, end.message))
+	delete(a.honoured, l.Baseline.Number)
 	a.commit(change{split: &next, moves: moves, ended: end, events: events})
 }
 
