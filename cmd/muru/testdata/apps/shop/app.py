@@ -8,6 +8,8 @@ RELEASE = os.environ.get("MURU_RELEASE", "none")
 
 
 def hello(environ):
+    if "STUCK" in os.environ:
+        never(environ)
     return b"hello from " + RELEASE.encode() + b"\n"
 
 
@@ -72,6 +74,13 @@ PAGES = {
 }
 
 
+def parts(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        yield b"data: tick\n\n"
+        time.sleep(0.05)
+
+
 def application(environ, start_response):
     path = environ["PATH_INFO"]
     headers = [("Content-Type", "text/plain")]
@@ -81,6 +90,9 @@ def application(environ, start_response):
         sock, _ = link()
         start_response("200 OK", headers)
         return closing(sock)
+    if path == "/stream":
+        start_response("200 OK", [("Content-Type", "text/event-stream")])
+        return parts(float(environ["QUERY_STRING"]))
     body = PAGES.get(path, hello)(environ)
     start_response("200 OK", headers)
     return [body]
