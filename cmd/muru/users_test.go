@@ -84,6 +84,9 @@ func TestCandidateThatNeverAnswersIsRolledBack(t *testing.T) {
 		t.Errorf("the candidate has answered %d times", n)
 	}
 	s.serves("shop@r1")
+	for _, pid := range s.pids("shop@r2") { // or the shutdown would wait for it
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 func TestHardTimeoutEndsOneRequestAndItsProcess(t *testing.T) {
@@ -256,6 +259,10 @@ func TestRollbackIsAtOnceAndWithoutAFailure(t *testing.T) {
 	}
 	s.must(`rollback("shop", to = "shop@r2")`)
 	s.serves("shop@r2")
+	before := v.seen("200 hello from shop@r2\n")
+	if !eventuallyIn(5*time.Second, func() bool { return v.seen("200 hello from shop@r2\n") > before+20 }) {
+		t.Error("r2 gets no traffic")
+	}
 	v.wantOnlyGreetings(t)
 }
 
