@@ -84,7 +84,17 @@ func (e *Edge) Listen(ctx context.Context, address string) (net.Addr, error) {
 
 func listenError(address string, err error) error {
 	e := &muru.Error{Kind: muru.KindFailed, Err: err}
+	_, malformed := errors.AsType[*net.AddrError](err)
+	dns, noHost := errors.AsType[*net.DNSError](err)
 	switch {
+	case malformed:
+		e.Kind = muru.KindUsage
+		e.Message = fmt.Sprintf("%q is not an address to listen on", address)
+		e.Hint = `write it like "127.0.0.1:8080"`
+	case noHost:
+		e.Kind = muru.KindUsage
+		e.Message = fmt.Sprintf("listen on %s: there is no host or port %s", address, dns.Name)
+		e.Hint = `write it like "127.0.0.1:8080"`
 	case errors.Is(err, syscall.EADDRINUSE):
 		e.Message = address + " is taken: another program listens there"
 		e.Hint = "stop it, or choose another address with --listen"

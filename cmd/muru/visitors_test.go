@@ -117,3 +117,8 @@ func (r regular) release(path string) string {
 	}
 	return release
 }
+
+// newClient is a client that was never here.
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+}

@@ -2,6 +2,7 @@
 import os
 import struct
 import sys
+import threading
 import time
 
 RELEASE = os.environ.get("MURU_RELEASE", "none")
@@ -14,7 +15,10 @@ def hello(environ):
 
 
 def slow(environ):
+    global inside
+    inside += 1
     time.sleep(float(environ["QUERY_STRING"] or 0.05))
+    inside -= 1
     return hello(environ)
 
 
@@ -22,8 +26,11 @@ def never(environ):
     time.sleep(3600)
 
 
-def pid(environ):
-    return b"%d" % os.getpid()
+inside = 0  # requests in slow
+
+
+def count(environ):
+    return b"%d" % inside
 
 
 def size(environ):
@@ -68,7 +75,7 @@ def forges_header(environ):
 
 
 PAGES = {
-    "/slow": slow, "/never": never, "/pid": pid, "/size": size, "/fail": fail,
+    "/slow": slow, "/never": never, "/inside": count, "/size": size, "/fail": fail,
     "/prints-garbage": prints_garbage, "/sends-garbage": sends_garbage,
     "/answers-twice": answers_twice, "/forges-header": forges_header,
 }
@@ -104,3 +111,13 @@ def closing(sock):
     sock.shutdown(2)
     time.sleep(0.1)
     yield b"and gone on\n"
+
+
+def tick():
+    while True:
+        print("tick", flush=True)
+        time.sleep(0.05)
+
+
+if "TICK" in os.environ:
+    threading.Thread(target=tick, daemon=True).start()
