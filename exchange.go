@@ -79,7 +79,8 @@ type Answer interface {
 	// Inform passes on an interim answer (1xx, not 101).
 	Inform(status int, header []Field) error
 	// Head begins the answer. length is its body's, -1 when unknown. The
-	// fields are checked by the backend and safe to send.
+	// fields are checked by the backend and safe to send; the slice is the
+	// backend's again after the call, the strings stay valid.
 	Head(status int, header []Field, length int64) error
 	// Write sends a part of the body; it reaches the client at Flush, when
 	// enough has gathered, or when Do returns.

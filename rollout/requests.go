@@ -64,15 +64,15 @@ type RollbackRequest struct {
 	Reason  string
 }
 
-// CanaryRequest starts a rollout. Zero values of MinRequests and Deadline
-// mean exactly that; [NewCanary] has the defaults.
+// CanaryRequest starts a rollout; [NewCanary] has the defaults. A MinRequests
+// of 0 is 1 all the same: nothing is never a pass.
 type CanaryRequest struct {
 	Caller
 	Release     muru.ReleaseID
 	Steps       []muru.Step // Share and Hold; Number and Of are filled in
 	Gates       []muru.Gate // beside the default ones; naming one of those replaces it
 	Approve     muru.Approve
-	Judge       string // "threshold"
+	Judge       string // "threshold", the only one; empty is that too
 	MinRequests int
 	Deadline    time.Duration // per step, from its start; 0: hold + 10m
 	OnNoData    muru.NoData
@@ -117,3 +117,14 @@ const (
 	RunFailed
 	RunCancelled
 )
+
+// NewCanary returns the request that canary() makes when nothing but the
+// release is named: 10% and 50% for 30 s each, at least 100 requests a step.
+func NewCanary(release muru.ReleaseID) CanaryRequest {
+	return CanaryRequest{
+		Release:     release,
+		Steps:       []muru.Step{{Share: 1000, Hold: 30 * time.Second}, {Share: 5000, Hold: 30 * time.Second}},
+		Judge:       "threshold",
+		MinRequests: 100,
+	}
+}

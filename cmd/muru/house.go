@@ -71,7 +71,7 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 	reporter := rollout.NewReporter(events)
 	h.edge = edge.New(edge.Options{AccessLog: access, Token: h.token, Log: log})
 	h.host = host.New(host.Options{StateDir: h.state, Reporter: reporter, Log: log})
-	if err := h.host.Start(); err != nil {
+	if err := h.host.Open(ctx); err != nil {
 		return h, err
 	}
 	h.before(stopHostFor, h.host.Close)

@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 // mayUse is who may import libraries that only one part of the house knows.
 var mayUse = map[string][]string{
 	"go.starlark.net":                    {"muru/starlark", "muru/builtins", "muru/cmd/muru"},
-	"net/http":                           {"muru/edge", "muru/builtins", "muru/cmd/muru", "muru/bench"},
+	"net/http":                           {"muru/edge", "muru/rollout", "muru/builtins", "muru/cmd/muru", "muru/bench"}, // rollout: the text of a status
 	"github.com/peterh/liner":            {"muru/cmd/muru"},
 	"github.com/spf13/cobra":             {"muru/cmd/muru"},
 	"github.com/gorilla/mux":             {"muru/control"},

@@ -1,6 +1,9 @@
 package main
 
-import "os"
+import (
+	"os"
+	_ "time/tzdata" // recipes name time zones on machines without a database of them
+)
 
 func main() {
 	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))

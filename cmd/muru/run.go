@@ -117,7 +117,7 @@ func (r *recipeRun) run(ctx context.Context, h *house) error {
 	number := h.engine.BeginRun(filepath.Base(r.path), strings.Join(r.args, " "), currentUser())
 	set := builtins.New(builtins.Env{
 		Engine: h.engine, Terminal: r.terminal, Dir: r.dir,
-		Run: number, By: fmt.Sprintf("run %d", number), EdgeToken: h.token,
+		Run: number, By: fmt.Sprintf("run %d", number), EdgeToken: h.token, EdgeAddress: h.address,
 	})
 	_, err := r.runtime(set).Run(ctx, r.path, r.args)
 

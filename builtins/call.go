@@ -1,0 +1,179 @@
+package builtins
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"muru"
+	"muru/rollout"
+	script "muru/starlark"
+)
+
+// A Call is one call of a builtin, with its arguments bound. It is used by
+// the goroutine of its thread alone.
+type Call struct {
+	set      *Set // nil for methods of values
+	spec     *Spec
+	thread   *starlark.Thread
+	ctx      context.Context
+	receiver starlark.Value // of a method
+	args     map[string]any
+	given    map[string]bool
+}
+
+// invoke is the one way into every builtin and every method: context, effect,
+// arguments, run, error.
+func invoke(c *Call, args starlark.Tuple, kwargs []starlark.Tuple) (v starlark.Value, err error) {
+	defer script.Recover(c.thread, c.spec.Name, &err)
+	if err := context.Cause(c.ctx); err != nil {
+		return nil, err
+	}
+	if c.spec.Effect != Pure {
+		if err := script.CheckEffect(c.thread, c.spec.Name); err != nil {
+			return nil, err
+		}
+		if err := c.checkPoll(); err != nil {
+			return nil, err
+		}
+		defer script.Waiting(c.thread)()
+	}
+	if err := c.unpack(args, kwargs); err != nil {
+		return nil, c.named(err)
+	}
+	v, err = c.spec.Fn(c)
+	if err != nil {
+		return nil, c.named(err)
+	}
+	if v == nil {
+		v = starlark.None
+	}
+	return v, nil
+}
+
+// bind makes a method of a value callable.
+func (s *Spec) bind(receiver starlark.Value) *starlark.Builtin {
+	return starlark.NewBuiltin(s.Name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		return invoke(newCall(nil, s, thread, receiver), args, kwargs)
+	}).BindReceiver(receiver)
+}
+
+// builtin makes a builtin of the set callable.
+func (s *Spec) builtin(set *Set) *starlark.Builtin {
+	return starlark.NewBuiltin(s.Name, func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		return invoke(newCall(set, s, thread, nil), args, kwargs)
+	})
+}
+
+func newCall(set *Set, spec *Spec, thread *starlark.Thread, receiver starlark.Value) *Call {
+	return &Call{
+		set: set, spec: spec, thread: thread, ctx: script.ContextOf(thread), receiver: receiver,
+		args: make(map[string]any, len(spec.Params)), given: make(map[string]bool),
+	}
+}
+
+// asIs marks an error whose text does not get the builtin's name.
+type asIs struct{ err error }
+
+func (e asIs) Error() string { return e.err.Error() }
+func (e asIs) Unwrap() error { return e.err }
+
+// named puts the builtin's name before the message of its own failures. What
+// a function of the recipe failed with has its place and text already.
+func (c *Call) named(err error) error {
+	if e, ok := errors.AsType[asIs](err); ok {
+		return e.err
+	}
+	if _, ok := errors.AsType[*script.Error](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*starlark.EvalError](err); ok {
+		return err
+	}
+	m := asMuru(err)
+	m.Message = c.spec.Name + ": " + m.Message
+	return m
+}
+
+// arg returns an argument converted by its type, the zero value if it is not
+// set. T is what the parameter's Type returns.
+func arg[T any](c *Call, name string) T {
+	v, ok := c.args[name]
+	if !ok {
+		if c.spec.param(name) == nil {
+			panic("BUG: " + c.spec.Name + " has no parameter " + name)
+		}
+		var zero T
+		return zero
+	}
+	t, ok := v.(T)
+	if !ok {
+		panic(fmt.Sprintf("BUG: %s: %s is a %T", c.spec.Name, name, v))
+	}
+	return t
+}
+
+// isSet reports whether an argument has a value: given and not None, or by
+// default.
+func (c *Call) isSet(name string) bool { _, ok := c.args[name]; return ok }
+
+// engine, clock and caller are what most builtins begin with.
+func (c *Call) engine() Engine       { return c.set.env.Engine }
+func (c *Call) clock() rollout.Clock { return c.set.env.Engine.Clock() }
+func (c *Call) now() time.Time       { return c.clock().Now() }
+
+func (c *Call) caller() rollout.Caller {
+	return rollout.Caller{Run: c.set.env.Run, By: c.set.env.By}
+}
+
+// say reports what a change did. It is called on failure, too: some failures
+// have more to show than their error says.
+func (c *Call) say(r rollout.Report) {
+	if r != "" {
+		c.set.env.Terminal.Say(string(r))
+	}
+}
+
+// within runs do under a context that ends after d on the engine's clock with
+// the error late, or with the call. d 0 is no limit.
+func (c *Call) within(d time.Duration, late *muru.Error, do func(ctx context.Context) error) error {
+	if d <= 0 {
+		return do(c.ctx)
+	}
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	elapsed, stop := c.clock().After(d)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-elapsed:
+			cancel(late)
+		case <-ctx.Done():
+		}
+	}()
+	err := do(ctx)
+	timedOut := context.Cause(ctx) == error(late)
+	cancel(nil)
+	stop()
+	<-ended
+	if err != nil && timedOut {
+		return late
+	}
+	return err
+}
+
+// pollKey marks the context of a function that wait() polls.
+type pollKey struct{}
+
+// checkPoll refuses what a polled function may not do: it may look, and GET.
+// The method is checked by http itself.
+func (c *Call) checkPoll() error {
+	if c.ctx.Value(pollKey{}) == nil || c.spec.Effect == Observe || c.spec.Name == "http" {
+		return nil
+	}
+	return muru.Errorf(muru.KindRefused, "%s: a function that wait() polls may only look", c.spec.Name).
+		WithHint("status, probe, events and http GET are allowed")
+}

@@ -1,0 +1,191 @@
+package builtins
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.starlark.net/starlark"
+
+	"muru"
+	"muru/rollout"
+)
+
+var gatesParam = Param{
+	Name: "gates", Type: listType[muru.Gate](gateType), Default: list(),
+	Doc: "conditions beside the ones that are always judged; naming one of those replaces it",
+}
+
+var canarySpec = (&Spec{
+	Name:    "canary",
+	Group:   GroupRollouts,
+	Summary: "gives a release more and more traffic while its gates pass, then all; else takes it out at once",
+	Doc: `Each step is a share or (share, hold); shares go up, 0 (previews only) may come first and 100 last. A
+step lasts at least hold from the candidate's first request in it, and until the candidate has
+min_requests in it and every gate passes. A gate fails only if the candidate is over its limit and
+worse than the baseline in the same time; a failing gate acts at once.
+
+deadline bounds each step from its start; None is hold and 10 minutes. A step that reaches it
+without enough requests asks a person ("approve") or is rolled back, as on_no_data says. No data is
+never a pass.
+
+approve lets a person decide: before each step after the first ("each-step"), before all traffic
+("promotion"), or both ("all"). resume() approves.
+
+Returns when the release is promoted and raises when the rollout ends otherwise; with wait = False
+it returns the running rollout.`,
+	Params: []Param{
+		{Name: "release", Type: releaseNoun, Pass: Positional, Doc: "the candidate, held or warm"},
+		{Name: "steps", Type: stepsType, Default: ints(10, 50), Doc: `shares, such as [10, 50] or [(0, "1h"), "0.5%", 10]`},
+		{Name: "hold", Type: durationType, Default: seconds(30), Doc: "how long a step lasts at least"},
+		gatesParam,
+		{Name: "approve", Type: enumType("each-step", "promotion", "all"), Default: starlark.None, Doc: "what a person is asked before"},
+		{Name: "judge", Type: enumType("threshold"), Default: starlark.String("threshold"), Doc: "how verdicts are reached: threshold compares the rates"},
+		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass or rates fail"},
+		{Name: "deadline", Type: positive(durationType), Default: starlark.None, Doc: "how long a step may last"},
+		{Name: "on_no_data", Type: enumType("approve", "rollback"), Default: starlark.String("approve"), Doc: "what happens at the deadline"},
+		{Name: "wait", Type: boolType, Default: starlark.True, Doc: "wait for the end"},
+	},
+	Returns: "Rollout",
+	Errors: []string{
+		"rolled_back: a gate failed, data was missing, or the candidate was not ready",
+		"aborted: somebody ended it", "superseded: another rollout took its place",
+		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live",
+	},
+	Example: `canary("shop@r6", steps = [10, 50], hold = "1m", gates = [gate("p95", max = "250ms")])`,
+	Effect:  Change,
+	Fn:      canary,
+}).check()
+
+func canary(c *Call) (starlark.Value, error) {
+	steps := arg[[]muru.Step](c, "steps")
+	hold := arg[time.Duration](c, "hold")
+	for i := range steps {
+		if steps[i].Hold == holdOfRollout {
+			steps[i].Hold = hold
+		}
+	}
+	gates, err := c.gates()
+	if err != nil {
+		return nil, err
+	}
+	r, report, err := c.engine().Canary(c.ctx, rollout.CanaryRequest{
+		Caller: c.caller(), Release: arg[muru.ReleaseID](c, "release"), Steps: steps, Gates: gates,
+		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"),
+		MinRequests: arg[int](c, "min_requests"), Deadline: arg[time.Duration](c, "deadline"),
+		OnNoData: noData[arg[string](c, "on_no_data")],
+	})
+	c.say(report)
+	if err != nil {
+		return nil, err
+	}
+	if !arg[bool](c, "wait") {
+		return c.set.rollout(r), nil
+	}
+	return c.waitRollout(c.ctx, r.Number)
+}
+
+var approvals = map[string]muru.Approve{
+	"": muru.ApproveNothing, "each-step": muru.ApproveEachStep, "promotion": muru.ApprovePromotion, "all": muru.ApproveAll,
+}
+
+var noData = map[string]muru.NoData{"approve": muru.NoDataApprove, "rollback": muru.NoDataRollback}
+
+// gates are the gates of a call, each name once.
+func (c *Call) gates() ([]muru.Gate, error) {
+	gates := arg[[]muru.Gate](c, "gates")
+	seen := make(map[string]bool, len(gates))
+	for i, g := range gates {
+		if seen[g.Name] {
+			return nil, at(fmt.Sprintf("gates[%d]", i), usagef("there are two gates %s", g.Name))
+		}
+		seen[g.Name] = true
+	}
+	return gates, nil
+}
+
+// waitRollout waits for the end of a rollout and shows it on the terminal.
+func (c *Call) waitRollout(ctx context.Context, number int) (starlark.Value, error) {
+	w := watcher{terminal: c.set.env.Terminal}
+	r, err := c.engine().WaitRollout(ctx, number, w.see)
+	if err != nil {
+		return nil, err
+	}
+	return c.set.rollout(r), nil
+}
+
+// A watcher says what changes in a rollout: a line at the first look, one at
+// each new step, one at every other change and so one at the end.
+type watcher struct {
+	terminal Terminal
+	last     string
+}
+
+func (w *watcher) see(r muru.Rollout) {
+	if line := StatusLine(r); line != w.last {
+		w.last = line
+		w.terminal.Say(line)
+	}
+	w.terminal.Progress(r)
+}
+
+// StatusLine words the state of a rollout for somebody who waits for it:
+//
+//	rollout 2 running step 1 of 2: 10% for 20s
+//	rollout 2 promoted: every step passed its gates
+func StatusLine(r muru.Rollout) string {
+	switch {
+	case r.State == muru.Running && r.Step != nil:
+		return fmt.Sprintf("rollout %d running %s", r.Number, *r.Step)
+	case r.Message == "":
+		return fmt.Sprintf("rollout %d %s", r.Number, r.State)
+	}
+	return fmt.Sprintf("rollout %d %s: %s", r.Number, r.State, r.Message)
+}
+
+// holdOfRollout marks a step that names no hold of its own.
+const holdOfRollout time.Duration = -1
+
+// stepsType takes shares and (share, hold) pairs that go up.
+var stepsType Type = typeOf{"list of share or (share, duration)", func(c *Call, v starlark.Value) (any, error) {
+	steps, err := listType[muru.Step](stepType).Convert(c, v)
+	if err != nil {
+		return nil, err
+	}
+	list := steps.([]muru.Step)
+	if len(list) == 0 {
+		return nil, usagef("there is none").WithHint("promote gives all traffic without a step")
+	}
+	for i := 1; i < len(list); i++ {
+		if list[i].Share <= list[i-1].Share {
+			return nil, at(fmt.Sprintf("[%d]", i), usagef("%s is not above %s", list[i].Share, list[i-1].Share))
+		}
+	}
+	for i := range list {
+		list[i].Number, list[i].Of = i+1, len(list)
+	}
+	return list, nil
+}}
+
+var stepType Type = typeOf{"share or (share, duration)", func(_ *Call, v starlark.Value) (any, error) {
+	step := muru.Step{Hold: holdOfRollout}
+	if pair, ok := v.(starlark.Tuple); ok {
+		if len(pair) != 2 {
+			return nil, usagef("%d values, want (share, hold)", len(pair)).WithHint(`such as (10, "1h")`)
+		}
+		hold, err := toDuration(pair[1])
+		if err != nil {
+			return nil, err
+		}
+		v, step.Hold = pair[0], hold
+	}
+	percent, err := toPercent(v)
+	if err != nil {
+		return nil, err
+	}
+	if percent > 100 {
+		return nil, usagef("%s%% is over 100%%", formatNumber(percent)).WithHint("%s", "40 means 40%")
+	}
+	step.Share, err = muru.ShareFromPercent(percent)
+	return step, err
+}}

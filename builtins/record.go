@@ -1,0 +1,191 @@
+package builtins
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// A kind is a type of record: its name, attributes, methods and columns, as
+// the reference lists them.
+type kind struct {
+	name    string
+	doc     string
+	attrs   []attr
+	methods []*Spec
+	columns []string // nil: it prints as text, not as a table
+	byName  bool     // hashes and compares by its short form
+	lines   bool     // its short form is its whole form, a line or more
+}
+
+// An attr is one attribute of a kind.
+type attr struct{ name, typ, doc string }
+
+func (k *kind) index(name string) int {
+	return slices.IndexFunc(k.attrs, func(a attr) bool { return a.name == name })
+}
+
+// A Record is a value with attributes: App, Release, Rollout and so on. It is
+// an immutable snapshot, safe for concurrent use. App, Release and Rollout
+// hash and compare by name, the others only are equal to themselves.
+type Record struct {
+	kind   *kind
+	native any // the muru value it shows
+	text   string
+	values []starlark.Value // parallel to kind.attrs
+	rows   [][]string       // parallel to kind.columns; one, except for windows and traffic
+}
+
+// record makes a value of kind k; values are those of k.attrs in order.
+func (k *kind) record(native any, text string, rows [][]string, values ...starlark.Value) *Record {
+	if len(values) != len(k.attrs) {
+		panic(fmt.Sprintf("BUG: %s has %d attributes, given %d", k.name, len(k.attrs), len(values)))
+	}
+	for _, v := range values {
+		v.Freeze()
+	}
+	return &Record{kind: k, native: native, text: text, rows: rows, values: values}
+}
+
+var (
+	_ starlark.HasAttrs   = (*Record)(nil)
+	_ starlark.Comparable = (*Record)(nil)
+	_ json.Marshaler      = (*Record)(nil)
+)
+
+func (r *Record) String() string       { return r.text }
+func (r *Record) Type() string         { return r.kind.name }
+func (r *Record) Freeze()              {}
+func (r *Record) Truth() starlark.Bool { return true }
+
+// Native returns the muru value the record is a snapshot of, such as a
+// muru.Rollout.
+func (r *Record) Native() any { return r.native }
+
+// Hash is that of the name, for those that have one.
+func (r *Record) Hash() (uint32, error) {
+	if !r.kind.byName {
+		return 0, fmt.Errorf("unhashable type: %s", r.kind.name)
+	}
+	return starlark.String(r.text).Hash()
+}
+
+// CompareSameType compares by name or identity.
+func (r *Record) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool, error) {
+	other := y.(*Record)
+	equal := r == other || r.kind == other.kind && r.kind.byName && r.text == other.text
+	switch op {
+	case syntax.EQL:
+		return equal, nil
+	case syntax.NEQ:
+		return !equal, nil
+	}
+	return false, fmt.Errorf("%s %s %s is not implemented", r.Type(), op, other.Type())
+}
+
+// Attr returns an attribute or a method.
+func (r *Record) Attr(name string) (starlark.Value, error) {
+	if i := r.kind.index(name); i >= 0 {
+		return r.values[i], nil
+	}
+	for _, m := range r.kind.methods {
+		if m.Name == name {
+			return m.bind(r), nil
+		}
+	}
+	return nil, nil
+}
+
+// AttrNames lists attributes and methods.
+func (r *Record) AttrNames() []string {
+	var names []string
+	for _, a := range r.kind.attrs {
+		names = append(names, a.name)
+	}
+	for _, m := range r.kind.methods {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// MarshalJSON encodes the attributes in their order. A record inside a record
+// that has a name is encoded as that name: a rollout's candidate is
+// "shop@r6". Durations are seconds, percentages numbers, times RFC 3339.
+func (r *Record) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, a := range r.kind.attrs {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, _ := json.Marshal(a.name)
+		value, err := encodeValue(r.values[i])
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// encodeValue encodes what attributes hold.
+func encodeValue(v starlark.Value) ([]byte, error) {
+	switch v := v.(type) {
+	case *Record:
+		if v.kind.byName {
+			return json.Marshal(v.text)
+		}
+		return v.MarshalJSON()
+	case json.Marshaler:
+		return v.MarshalJSON()
+	case starlark.NoneType:
+		return []byte("null"), nil
+	case starlark.Bool:
+		return json.Marshal(bool(v))
+	case starlark.Int:
+		return []byte(v.String()), nil
+	case starlark.Float:
+		return json.Marshal(float64(v))
+	case starlark.String:
+		return json.Marshal(string(v))
+	case *starlark.List:
+		list := []json.RawMessage{}
+		for x := range v.Elements() {
+			encoded, err := encodeValue(x)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, encoded)
+		}
+		return json.Marshal(list)
+	case *starlark.Dict:
+		object := make(map[string]json.RawMessage, v.Len())
+		for _, item := range v.Items() {
+			encoded, err := encodeValue(item[1])
+			if err != nil {
+				return nil, err
+			}
+			object[Text(item[0])] = encoded
+		}
+		return json.Marshal(object)
+	}
+	return nil, fmt.Errorf("cannot encode %s as JSON", v.Type())
+}
+
+// native returns the muru value in v, if v shows one of type T.
+func native[T any](v starlark.Value) (T, bool) {
+	if r, ok := v.(*Record); ok {
+		t, ok := r.native.(T)
+		return t, ok
+	}
+	var zero T
+	return zero, false
+}

@@ -1,0 +1,122 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+)
+
+// A listener gives its connections a write deadline and remembers their names.
+type listener struct{ net.Listener }
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return newConn(c), nil
+}
+
+// A conn is a client's connection. Each write must be taken within
+// writeStall: a client that reads nothing for that long is gone. The deadline
+// is moved seldom, since it costs more than the rest of a small write.
+type conn struct {
+	net.Conn
+	peer   netip.Addr
+	remote string // host:port
+	local  string
+	armed  atomic.Int64 // when the write deadline was last moved, Unix ns
+	// spent: a body was not read to its end. Nothing more is read, and Close
+	// lets the client have the answer first: closing with unread bytes would
+	// reset the connection and lose it.
+	spent atomic.Bool
+}
+
+func newConn(c net.Conn) *conn {
+	return &conn{
+		Conn:   c,
+		peer:   peerAddr(c.RemoteAddr().String()),
+		remote: c.RemoteAddr().String(),
+		local:  c.LocalAddr().String(),
+	}
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	now := time.Now()
+	if armed := c.armed.Load(); now.UnixNano()-armed > int64(writeStall/8) {
+		c.armed.Store(now.UnixNano())
+		if err := c.Conn.SetWriteDeadline(now.Add(writeStall)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(p)
+}
+
+// Read fails once the connection is spent.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.spent.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Read(p)
+}
+
+// Close closes the connection; a spent one lingers for lingerTime at most.
+func (c *conn) Close() error {
+	if c.spent.Load() && c.CloseWrite() == nil {
+		if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+			_, _ = io.Copy(io.Discard, c.Conn)
+		}
+	}
+	return c.Conn.Close()
+}
+
+// SetWriteDeadline keeps our deadline where net/http would remove it.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() {
+		return nil
+	}
+	c.armed.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline is the read deadline alone where t is zero.
+func (c *conn) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// CloseWrite lets net/http close a connection without losing the answer.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// peerAddr returns the address in a host:port, the zero one if there is none.
+func peerAddr(hostport string) netip.Addr {
+	ap, err := netip.ParseAddrPort(hostport)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap().WithZone("")
+}
+
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// connOf returns the connection of a request, nil for one that did not come
+// over a listener of ours.
+func connOf(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}

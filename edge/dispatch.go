@@ -1,0 +1,240 @@
+package edge
+
+import (
+	"errors"
+	"time"
+
+	"muru"
+)
+
+// dispatch gives the request to the release it was picked for, and ends it.
+func (q *request) dispatch() {
+	defer q.closeUpgrade()
+	defer q.settleBody()
+	defer q.endInPanic()
+	out := q.do()
+	if errors.Is(out.Err, muru.ErrDraining) && !q.answer.sent && !q.clientLeft() {
+		// The release began to leave between our look at the table and its
+		// turn: the table knows a better one by now. Never more than once.
+		if !q.pickAgain() {
+			return
+		}
+		out = q.do()
+	}
+	q.finish(out)
+}
+
+// do has the chosen release answer.
+func (q *request) do() muru.Outcome {
+	ch := &q.choice
+	if q.state.judge != nil && ch.randomised {
+		q.watch = newWatch(q.state.judge, &q.x, muru.Fact{
+			App: ch.release.App, Release: ch.release, Generation: q.state.routing.Generation,
+			Share: ch.share, Client: ch.client, Minted: ch.alone, Arrived: q.arrived,
+		})
+	}
+	ch.target.stats.inFlight.Add(1)
+	defer ch.target.stats.inFlight.Add(-1)
+	return ch.target.backend.Do(q.ctx, &q.x)
+}
+
+// pickAgain picks under the table as it is now. When nothing can be picked it
+// answers, and returns false.
+func (q *request) pickAgain() bool {
+	if q.watch != nil {
+		q.watch.drop()
+		q.watch = nil
+	}
+	q.answer.reset()
+	if s := q.find(); s != nil {
+		q.state = s
+		q.choice = s.pick(&q.client, q.id, q.arrived)
+	} else {
+		q.choice = choice{reason: muru.ReasonNoRoute}
+	}
+	if q.choice.reason != muru.ReasonNone {
+		q.refuse(q.choice.reason, "")
+		return false
+	}
+	return true
+}
+
+// finish ends a request by its outcome: everything is decided here, and
+// counted once.
+func (q *request) finish(out muru.Outcome) {
+	a := &q.answer
+	cause := q.cause(out.Err)
+	now := time.Now()
+	switch {
+	case cause == nil:
+		q.end(now, a.status, muru.ReasonNone, true)
+	case reasonOf(cause) == muru.ReasonClientGone:
+		q.abort = true
+		if q.inStream() {
+			// Clients end streams by leaving. What they saw is the head.
+			q.end(now, a.status, muru.ReasonNone, true)
+			q.reason = muru.ReasonClientGone // for the log
+			return
+		}
+		q.end(now, muru.ReasonClientGone.Status(), muru.ReasonClientGone, out.Answered || out.Err == nil)
+	default:
+		q.fail(now, cause)
+	}
+}
+
+// cause returns why the request has no complete answer at the client, nil if
+// it has one. A client that left, or sent a broken body, explains whatever the
+// backend made of it.
+func (q *request) cause(err error) error {
+	if q.answer.overrun || err == nil && !q.answer.complete() {
+		q.edge.log.Error("BUG: a backend answered more or less than it promised", "id", q.id, "length", q.answer.length, "written", q.answer.written)
+		return muru.ErrWorkerDied
+	}
+	switch {
+	case q.answer.gone != nil && q.clientLeft(), q.answer.gone != nil && err == nil:
+		return q.answer.gone
+	case err == nil:
+		return nil
+	case q.clientLeft():
+		return muru.ErrClientGone
+	}
+	if fault := q.body.fault(); fault != nil {
+		return fault
+	}
+	return err
+}
+
+// inStream reports whether the client has the head of a stream or upgrade.
+func (q *request) inStream() bool {
+	return q.answer.sent && (q.answer.stream || q.answer.upgraded != nil)
+}
+
+// fail ends a request that its release did not answer, with the client there.
+func (q *request) fail(now time.Time, cause error) {
+	reason := reasonOf(cause)
+	if !isKnownCause(cause) {
+		q.edge.log.Error("a request failed of an unknown cause", "id", q.id, "release", q.choice.release.String(), "error", cause)
+	}
+	if q.answer.sent {
+		q.abort = true
+		if q.inStream() && errors.Is(cause, muru.ErrDrainCut) {
+			// Drains end streams. It is not the release that failed.
+			q.end(now, q.answer.status, muru.ReasonNone, true)
+			q.reason = reason // for the log
+			return
+		}
+		q.end(now, reason.Status(), reason, true)
+		return
+	}
+	if errors.Is(cause, muru.ErrWorkerDied) {
+		if base := q.rescuer(); base != nil {
+			q.end(now, reason.Status(), reason, true)
+			q.rescue(base)
+			return
+		}
+	}
+	q.answer.reset()
+	q.writePage(reason, "")
+	q.end(now, reason.Status(), reason, true)
+}
+
+// end counts the request and tells its judge.
+func (q *request) end(now time.Time, status int, reason muru.Reason, answered bool) {
+	q.status, q.reason, q.ended = status, reason, true
+	wait, started := q.x.QueueWait()
+	took := now.Sub(q.arrived)
+	if !started {
+		wait = took
+	}
+	if q.watch != nil {
+		q.watch.end(now, status, reason, answered)
+	}
+	if q.answer.headAt != 0 {
+		took = q.answer.headAt
+	}
+	q.choice.target.stats.count(status, reason, took, wait)
+}
+
+// headSent notes when the head of a stream or upgrade was there.
+func (q *request) headSent(now time.Time) {
+	q.answer.headAt = max(1, now.Sub(q.arrived))
+	if q.watch != nil {
+		q.watch.headSent(now)
+	}
+}
+
+// rescuer returns the baseline if a request that died in its candidate may be
+// tried once more there: it is safe to repeat, and it was not asked for by
+// name.
+func (q *request) rescuer() *target {
+	if q.choice.preview || !q.x.IsSafe() {
+		return nil
+	}
+	s := q.find()
+	if s == nil || s.routing.Route.App != q.choice.release.App {
+		return nil
+	}
+	base := s.routing.Split.Baseline()
+	if base == q.choice.release {
+		return nil
+	}
+	return s.targets[base]
+}
+
+// rescue has the baseline answer instead. The judge has heard of the
+// candidate's failure; of this it hears nothing.
+func (q *request) rescue(base *target) {
+	q.watch = nil
+	q.rescued = true
+	q.choice.target.stats.rescued.Inc()
+	q.answer.reset()
+	again := q.x.Again()
+	base.stats.inFlight.Add(1)
+	out := base.backend.Do(q.ctx, again)
+	base.stats.inFlight.Add(-1)
+
+	a := &q.answer
+	cause := q.cause(out.Err)
+	now := time.Now()
+	q.status, q.reason = a.status, muru.ReasonNone
+	if cause != nil {
+		q.reason = reasonOf(cause)
+		q.status = q.reason.Status()
+		switch {
+		case q.reason == muru.ReasonClientGone, a.sent:
+			q.abort = true
+		default:
+			a.reset()
+			q.writePage(q.reason, "")
+		}
+	}
+	wait, _ := again.QueueWait()
+	base.stats.count(q.status, q.reason, now.Sub(q.arrived), wait)
+}
+
+// settleBody makes sure that what is left of the body is never taken for the
+// connection's next request.
+func (q *request) settleBody() {
+	if q.answer.upgraded == nil && !q.abort && !q.body.settle() && q.conn != nil {
+		q.conn.spent.Store(true)
+	}
+}
+
+// endInPanic counts a request whose backend panicked, against its release, and
+// lets net/http log the panic and cut the connection.
+func (q *request) endInPanic() {
+	if p := recover(); p != nil {
+		if !q.ended {
+			q.end(time.Now(), muru.ReasonWorkerCrashed.Status(), muru.ReasonWorkerCrashed, true)
+		}
+		panic(p)
+	}
+}
+
+// closeUpgrade closes a connection that the backend had, which net/http no
+// longer does.
+func (q *request) closeUpgrade() {
+	if q.answer.upgraded != nil {
+		q.answer.upgraded.Close()
+	}
+}

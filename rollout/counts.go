@@ -1,0 +1,207 @@
+package rollout
+
+import (
+	"time"
+
+	"muru"
+)
+
+// The last five minutes are kept in parts, so that a look at them covers
+// between four and a half and five minutes.
+const (
+	recentWindow = 5 * time.Minute
+	recentParts  = 10
+	recentPart   = recentWindow / recentParts
+)
+
+// clientsMax bounds the set of clients an arm remembers; later ones are not
+// counted. It bounds a number that is shown, not one that decides.
+const clientsMax = 1 << 16
+
+// overdueKeep is how long a request whose client left without an answer is
+// remembered, so that it is not counted a second time when it is overdue.
+const overdueKeep = 10 * time.Minute
+
+// counts are what one arm did in one stretch of time. slow is by the index
+// of the time gate it belongs to.
+type counts struct {
+	requests  int
+	class     [6]int
+	durations muru.Histogram
+	queue     muru.Histogram
+	slow      []int
+}
+
+func newCounts(timeGates int) counts { return counts{slow: make([]int, timeGates)} }
+
+func (c *counts) add(o counts) {
+	c.requests += o.requests
+	for i := range c.class {
+		c.class[i] += o.class[i]
+	}
+	c.durations.Add(o.durations)
+	c.queue.Add(o.queue)
+	for i := range o.slow {
+		c.slow[i] += o.slow[i]
+	}
+}
+
+// requestKey tells one request from another: a fact has no number, but a
+// client sends no two requests in the same nanosecond.
+type requestKey struct {
+	client  uint64
+	arrived int64
+}
+
+func keyOf(f muru.Fact) requestKey { return requestKey{f.Client, f.Arrived.UnixNano()} }
+
+// An arm counts one release since the window began: over all of it, and over
+// its last five minutes. It is guarded by its judge's mutex.
+type arm struct {
+	id    muru.ReleaseID
+	first time.Time // the earliest arrival
+	step  counts
+	parts [recentParts]counts
+	slots [recentParts]int64 // which part of time each of parts holds
+
+	crashes int
+	clients map[uint64]struct{}
+	// open holds the requests counted as overdue that have not ended, left
+	// those that ended without an answer and may still become overdue.
+	open map[requestKey]time.Time
+	left map[requestKey]time.Time
+
+	timeGates int
+}
+
+func newArm(id muru.ReleaseID, timeGates int) *arm {
+	a := &arm{
+		id: id, step: newCounts(timeGates), timeGates: timeGates,
+		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]time.Time{},
+	}
+	for i := range a.slots {
+		a.slots[i] = -1
+	}
+	return a
+}
+
+// part returns the counts of the present part of the last five minutes.
+func (a *arm) part(now time.Time) *counts {
+	slot := now.UnixNano() / int64(recentPart)
+	i := int(slot % recentParts)
+	if a.slots[i] != slot {
+		a.slots[i], a.parts[i] = slot, newCounts(a.timeGates)
+	}
+	return &a.parts[i]
+}
+
+// recent sums the last five minutes.
+func (a *arm) recent(now time.Time) counts {
+	sum := newCounts(a.timeGates)
+	newest := now.UnixNano() / int64(recentPart)
+	for i, slot := range a.slots {
+		if slot > newest-recentParts && slot <= newest {
+			sum.add(a.parts[i])
+		}
+	}
+	return sum
+}
+
+// both applies fn to the counts of the whole window and of its present part.
+func (a *arm) both(now time.Time, fn func(*counts)) {
+	fn(&a.step)
+	fn(a.part(now))
+}
+
+// arrive notes whose request it is and when it came.
+func (a *arm) arrive(f muru.Fact) {
+	if a.first.IsZero() || f.Arrived.Before(a.first) {
+		a.first = f.Arrived
+	}
+	if len(a.clients) < clientsMax {
+		a.clients[f.Client] = struct{}{}
+	}
+}
+
+// done counts a request that ended.
+func (a *arm) done(f muru.Fact, now time.Time) {
+	a.arrive(f)
+	key := keyOf(f)
+	_, counted := a.open[key]
+	delete(a.open, key)
+	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
+	if gone && !counted {
+		a.left[key] = now
+	}
+	a.both(now, func(c *counts) {
+		if !counted {
+			c.requests++
+		}
+		if class := f.Status / 100; !gone && class >= 1 && class <= 5 {
+			c.class[class]++
+		}
+		c.durations.Observe(f.Duration)
+		c.queue.Observe(f.QueueWait)
+	})
+}
+
+// overdue counts a request past the limit of the time gates at the indexes.
+func (a *arm) overdue(f muru.Fact, gates []int, now time.Time) {
+	a.arrive(f)
+	key := keyOf(f)
+	_, open := a.open[key]
+	_, left := a.left[key]
+	if !open && !left {
+		a.open[key] = f.Arrived
+	}
+	a.both(now, func(c *counts) {
+		if !open && !left {
+			c.requests++
+		}
+		for _, g := range gates {
+			c.slow[g]++
+		}
+	})
+}
+
+// atWorst counts the requests that are slow for a time gate, and all, if those
+// that are undecided turn out slow: inside the release and not overdue yet, or
+// left by their client and not past the limit yet, with a second for the edge
+// to say that they are.
+func (a *arm) atWorst(gate int, limit time.Duration, inside int, now time.Time) (slow, all int) {
+	undecided := max(0, inside-len(a.open))
+	slow, all = a.step.slow[gate]+undecided, a.step.requests+undecided
+	for key := range a.left {
+		if now.Sub(time.Unix(0, key.arrived)) < limit+time.Second {
+			slow++
+		}
+	}
+	return slow, all
+}
+
+// sweep forgets abandoned requests that can no longer become overdue.
+func (a *arm) sweep(now time.Time) {
+	for key, at := range a.left {
+		if now.Sub(at) > overdueKeep {
+			delete(a.left, key)
+		}
+	}
+}
+
+// withOpen returns the histogram of durations with the requests that are
+// overdue and still open at the age they have.
+func (a *arm) withOpen(h muru.Histogram, now time.Time) muru.Histogram {
+	h = h.Clone()
+	for _, arrived := range a.open {
+		h.Observe(now.Sub(arrived))
+	}
+	return h
+}
+
+// snapshot returns the arm as gates' functions and people see it.
+func (a *arm) snapshot(now time.Time) muru.Arm {
+	return muru.Arm{
+		Release: a.id, Requests: a.step.requests, Clients: len(a.clients), Class: a.step.class,
+		Crashes: a.crashes, Durations: a.withOpen(a.step.durations, now), QueueWait: a.step.queue.Clone(),
+	}
+}

@@ -1,0 +1,166 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+
+	"muru"
+)
+
+// detailMax is how many lines of its log a release that failed to start shows.
+const detailMax = 10
+
+// Deploy starts an app's next release and returns when it is ready: held, or
+// serving everything with the old one drained in the background and kept warm.
+// An unknown app is created with the default route. While a release starts
+// the app goes on as it was and takes other calls.
+//
+// Errors: not_ready (it did not start; the message says what serves), refused
+// (a rollout is live, or another release is about to take all traffic;
+// neither matters to a release that is held), usage. When ctx ends first the
+// start is given up and the release has failed.
+func (e *Engine) Deploy(ctx context.Context, q DeployRequest) (muru.Release, Report, error) {
+	r, ok := again[*release](e, q.Caller)
+	var a *actor
+	var err error
+	if ok {
+		a, err = e.actorOf(r.ID.App)
+	} else if a, _, err = e.create(q.App, q.Caller, nil); err == nil {
+		err = a.do(ctx, func() (err error) {
+			r, err = a.deploy(q)
+			return err
+		})
+	}
+	if err != nil {
+		return muru.Release{}, "", err
+	}
+	return a.awaitStart(ctx, r)
+}
+
+// awaitStart waits until a release has started or failed to.
+func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Report, error) {
+	var started <-chan struct{}
+	var cancel context.CancelFunc
+	if err := a.do(ctx, func() error {
+		started, cancel = r.started, r.cancel
+		return nil
+	}); err != nil {
+		return muru.Release{}, "", err
+	}
+	if err := a.waitFor(ctx, started); err != nil {
+		cancel()
+		return muru.Release{}, "", err
+	}
+	var snapshot muru.Release
+	var report Report
+	err := a.do(ctx, func() error {
+		snapshot, report = a.snapshotOf(r), r.report
+		return r.err
+	})
+	return snapshot, report, err
+}
+
+// deploy makes the next release and begins to start it.
+func (a *actor) deploy(q DeployRequest) (*release, error) {
+	if !q.Hold {
+		if err := a.refuseWhileBusy(); err != nil {
+			return nil, err
+		}
+	}
+	r := &release{
+		Release: muru.Release{
+			ID:          muru.ReleaseID{App: a.name, Number: len(a.releases) + 1},
+			ReleasePlan: q.Plan, Created: a.e.clock.Now(), By: q.who(),
+		},
+		hold: q.Hold, caller: q.Caller,
+	}
+	a.releases = append(a.releases, r)
+	remember(a.e, q.Caller, r)
+	if !q.Hold {
+		a.changing = r
+	}
+	a.start(r, q.Caller, nil, func() { a.takeUp(r) })
+	return r, nil
+}
+
+// refuseWhileBusy refuses what would change the split while a rollout is live
+// or a release is about to take all traffic.
+func (a *actor) refuseWhileBusy() error {
+	if a.live != nil {
+		return muru.Errorf(muru.KindRefused, "%s", textLive(a.name, a.live.Rollout)).WithHint("%s", hintLive(a.name))
+	}
+	if a.changing != nil {
+		return muru.Errorf(muru.KindRefused, "%s is starting and takes all traffic of %s when it is ready: refused", a.changing.ID, a.name)
+	}
+	return nil
+}
+
+// start begins to start a release, new or stopped; ready runs on the actor's
+// goroutine when it is.
+func (a *actor) start(r *release, by Caller, moves []move, ready func()) {
+	ctx, cancel := context.WithCancel(a.e.ctx)
+	r.cancel, r.started, r.err, r.report = cancel, make(chan struct{}), nil, ""
+	a.commit(change{moves: moves, events: []muru.Event{
+		a.event(muru.LevelNotice, muru.ReleaseStarting, r.ID.String(), by, eventStarting(r.ReleasePlan)),
+	}})
+	plan := a.snapshotOf(r)
+	started := r.started
+	a.e.spawn(func() {
+		defer cancel()
+		backend, err := a.e.host.Start(ctx, plan)
+		if err == nil && ctx.Err() != nil {
+			// It started in the moment it was given up: nobody wants it.
+			_, _ = a.e.host.Stop(a.e.ctx, r.ID)
+			err = ctx.Err()
+		}
+		a.tell(func() {
+			defer close(started)
+			if a.changing == r {
+				a.changing = nil
+			}
+			if err != nil {
+				a.startFailed(r, by, err)
+				return
+			}
+			r.backend = backend
+			a.off = false
+			ready()
+		})
+	})
+}
+
+// startFailed files a release that did not start.
+func (a *actor) startFailed(r *release, by Caller, err error) {
+	cause := err.Error()
+	if errors.Is(err, context.Canceled) {
+		cause = "it was cancelled"
+	}
+	baseline := a.split.Baseline()
+	failed := muru.Errorf(muru.KindNotReady, "%s", textFailedToStart(r.ID, cause, baseline))
+	failed.Err = err
+	if told, ok := errors.AsType[*muru.Error](err); ok {
+		failed.Hint = told.Hint
+		failed.Detail = told.Detail[max(0, len(told.Detail)-detailMax):]
+	}
+	r.err = failed
+	a.commit(change{
+		moves: []move{{r, muru.FailedToStart, eventFailedToStart(cause)}},
+		events: []muru.Event{
+			a.event(muru.LevelError, muru.ReleaseFailed, r.ID.String(), by, eventFailedToStart(cause)),
+		},
+	})
+}
+
+// takeUp holds a release that is ready, or gives it all traffic.
+func (a *actor) takeUp(r *release) {
+	if r.hold {
+		r.report = reportHeld(r.ID)
+		a.commit(change{
+			moves:  []move{{r, muru.Held, ""}},
+			events: []muru.Event{a.event(muru.LevelNotice, muru.ReleaseHeld, r.ID.String(), r.caller, eventHeld)},
+		})
+		return
+	}
+	old := a.serveAll(r, r.caller, nil)
+	r.report = reportServing(r.ID, old)
+}

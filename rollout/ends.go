@@ -1,0 +1,160 @@
+package rollout
+
+import (
+	"strconv"
+	"time"
+
+	"muru"
+)
+
+// rolloutSalt is the salt of a rollout's split: each rollout tries its
+// candidate on other people first.
+func rolloutSalt(number int) string { return "rollout " + strconv.Itoa(number) }
+
+// rolloutEvent makes an event of the live rollout, whose subject is the
+// candidate.
+func (a *actor) rolloutEvent(level muru.Level, kind string, by Caller, message string) muru.Event {
+	e := a.event(level, kind, a.live.Candidate.String(), by, message)
+	e.Data = map[string]any{"rollout": a.live.Number}
+	if run := cmpInt(by.Run, a.live.Run); run != 0 {
+		e.Data["run"] = run
+	}
+	return e
+}
+
+// cmpInt is a, or b when a is 0.
+func cmpInt(a, b int) int {
+	if a == 0 {
+		return b
+	}
+	return a
+}
+
+// stepEvent says that step k begins.
+func (a *actor) stepEvent(k int, by Caller) muru.Event {
+	return a.rolloutEvent(muru.LevelNotice, muru.RolloutStep, by, a.live.Steps[k-1].String())
+}
+
+// failGate rolls back because of a verdict.
+func (a *actor) failGate(v muru.Verdict) {
+	l := a.live
+	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutGateFailed, muruItself,
+		eventAtStep(l.Step.Number, l.Share, v.Message))
+	said.Data["gate"] = v.Gate
+	said.Data["count"], said.Data["requests"] = v.Count, v.Requests
+	said.Data["baseline_count"], said.Data["baseline_requests"] = v.BaselineCount, v.BaselineRequests
+	said.Data["limit"] = v.Limit.String()
+	a.rollBackLive(messageGateFailed(l.Share, v.Message), said)
+}
+
+// rollBackLive takes the candidate out of traffic and keeps it for
+// inspection. before are the events that say why.
+func (a *actor) rollBackLive(message string, before ...muru.Event) {
+	l := a.live
+	a.takeOutCandidate(&ending{muru.RolledBack, message, 0}, append(before,
+		a.rolloutEvent(muru.LevelWarning, muru.RolloutRolledBack, muruItself, eventRolledBack(l.Number, message))))
+}
+
+// takeOutCandidate ends the live rollout with all traffic on the baseline.
+func (a *actor) takeOutCandidate(end *ending, events []muru.Event) {
+	l := a.live
+	next, _ := muru.NewSplit("", l.Baseline)
+	moves := a.leaving(next, muru.Held, eventRollout(l.Number, end.message))
+	delete(a.honoured, l.Baseline.Number)
+	a.commit(change{split: &next, moves: moves, ended: end, events: events})
+}
+
+// promoteLive ends the live rollout with all traffic on the candidate.
+func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) {
+	r := a.releases[a.live.Candidate.Number-1]
+	a.serveAll(r, by, &ending{muru.Promoted, message, muru.Buckets}, before...)
+}
+
+// abortLive ends the live rollout because somebody wants it to.
+func (a *actor) abortLive(by Caller, reason string) Report {
+	l := a.live
+	number, message := l.Number, messageBy(by.who(), l.Share, reason)
+	a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
+		a.rolloutEvent(muru.LevelWarning, muru.RolloutAborted, by, eventRollout(number, message)),
+	})
+	return reportState(a.view.Load().rollout(number))
+}
+
+// sayErrors reports the first of a row of errors of each gate.
+func (a *actor) sayErrors(errors []muru.Verdict) {
+	l := a.live
+	bad := map[string]bool{}
+	for _, v := range errors {
+		bad[v.Gate] = true
+		if !l.bad[v.Gate] {
+			a.commit(change{events: []muru.Event{
+				a.rolloutEvent(muru.LevelWarning, muru.RolloutGateError, muruItself,
+					eventAtStep(l.Step.Number, l.Share, eventGateError(v.Gate, v.Message))),
+			}})
+		}
+	}
+	l.bad = bad
+}
+
+// rolloutBothBad is the kind of the event for a fault that both releases
+// have.
+const rolloutBothBad = "rollout.both_bad"
+
+// bothBadEvents is how many failures each release must have had before it is
+// said that both are bad.
+const bothBadEvents = 5
+
+// sayBothBad reports, once for each gate and step, that a gate would have
+// failed if the baseline were any better.
+func (a *actor) sayBothBad() {
+	l := a.live
+	for _, v := range l.Verdicts {
+		if v.Gate == muru.GateCrashes || v.Result != muru.Pass || l.bothBad[v.Gate] ||
+			v.Count < bothBadEvents || v.BaselineCount < bothBadEvents || !overLimit(v.Candidate, v.Limit) || !overLimit(v.Baseline, v.Limit) {
+			continue
+		}
+		l.bothBad[v.Gate] = true
+		what := quantileName(v.Gate)
+		if v.Limit.Unit == muru.UnitPercent {
+			what = v.Gate + " rate"
+		}
+		a.commit(change{events: []muru.Event{
+			a.rolloutEvent(muru.LevelError, rolloutBothBad, muruItself,
+				eventAtStep(l.Step.Number, l.Share, eventBothBad(what, v.Candidate, v.Baseline, v.Limit))),
+		}})
+	}
+}
+
+// overLimit reports whether a measured value is over its limit.
+func overLimit(v, limit muru.Measure) bool {
+	return v.IsSet() && limit.IsSet() && v.Value > limit.Value
+}
+
+// rolloutSlow is the kind of the event for a step that gets too few requests.
+const rolloutSlow = "rollout.slow"
+
+// slowAfter is how long a step is watched before it is said how long it will
+// take.
+const slowAfter = time.Minute
+
+// saySlow says once in a step, after its first minute, that its requests will
+// not be there when its hold is over. It warns if not even at the deadline.
+func (a *actor) saySlow(now time.Time) {
+	l := a.live
+	if l.slowSaid || !l.swapped || l.dark() || l.Step.Requests == 0 || now.Sub(l.swappedAt) < slowAfter {
+		return
+	}
+	l.slowSaid = true
+	rate := float64(l.Step.Requests) / now.Sub(l.swappedAt).Minutes()
+	needs := time.Duration(float64(l.least()) / rate * float64(time.Minute))
+	if needs <= max(l.Step.Hold, slowAfter) {
+		return
+	}
+	level := muru.LevelNotice
+	if needs > l.deadline() {
+		level = muru.LevelWarning
+	}
+	a.commit(change{events: []muru.Event{
+		a.rolloutEvent(level, rolloutSlow, muruItself, eventSlow(rate, l.Share, needs, l.least())),
+	}})
+}

@@ -1,0 +1,276 @@
+package rollout
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"muru"
+)
+
+// checkTimeout bounds one call of a gate's function.
+const checkTimeout = 5 * time.Second
+
+// askEvery is how often gates are asked.
+const askEvery = time.Second
+
+// An examiner asks all gates of a rollout or an observe call: those its judge
+// measures, the functions, and the probe. Functions and probes run on
+// goroutines of their own; their latest answers are kept until they are asked
+// for. Its methods are safe for concurrent use.
+type examiner struct {
+	gates []muru.Gate
+	judge judge
+	least int
+	clock Clock
+	host  Host
+	spawn func(func()) bool
+	wake  func()
+	probe *prober // nil without a probe gate
+	who   arms
+
+	ctx  context.Context // of everything it started
+	stop context.CancelFunc
+
+	mu     sync.Mutex // guards what is below
+	window int        // number of the window; answers of older ones are dropped
+	open   opening
+	checks map[string]*check
+}
+
+// check is one gate's function and what it last said.
+type check struct {
+	gate    muru.Gate
+	asked   time.Time
+	running int
+	verdict muru.Verdict
+}
+
+// newExaminer returns an examiner that has asked nothing yet. The judge must
+// exist: its name was checked when the request came in.
+func (e *Engine) newExaminer(who arms, judgeName string, gates []muru.Gate, least int, wake func()) *examiner {
+	x := &examiner{
+		gates: gates, least: max(1, least), clock: e.clock, host: e.host, spawn: e.spawn, wake: wake, who: who,
+		checks: map[string]*check{},
+	}
+	x.ctx, x.stop = context.WithCancel(e.ctx)
+	var ok bool
+	if x.judge, ok = newJudge(judgeName, who, gates, x.least, wake); !ok {
+		panic("BUG: unknown judge " + judgeName)
+	}
+	for _, g := range gates {
+		switch {
+		case g.Kind == muru.GateCheck:
+			x.checks[g.Name] = &check{gate: g}
+		case g.Name == muru.GateProbe:
+			x.probe = newProber(e, g, who, wake)
+		}
+	}
+	return x
+}
+
+// begin starts a window: no gate has said anything in it yet.
+func (x *examiner) begin(o opening) {
+	x.mu.Lock()
+	x.window++
+	x.open = o
+	for name, c := range x.checks {
+		x.checks[name] = &check{gate: c.gate}
+	}
+	x.mu.Unlock()
+	x.judge.Begin(o)
+	if x.probe != nil {
+		x.probe.begin(x.ctx, x.spawn)
+	}
+}
+
+// end stops what was started, without waiting for it.
+func (x *examiner) end() { x.stop() }
+
+// tick starts the functions whose second has passed.
+func (x *examiner) tick(now time.Time) {
+	for _, c := range x.due(now, false) {
+		x.ask(c, now, func() {})
+	}
+}
+
+// refresh asks every function again and returns a channel that is closed when
+// all have answered.
+func (x *examiner) refresh(now time.Time) <-chan struct{} {
+	var wait sync.WaitGroup
+	for _, c := range x.due(now, true) {
+		wait.Add(1)
+		x.ask(c, now, wait.Done)
+	}
+	done := make(chan struct{})
+	if !x.spawn(func() { wait.Wait(); close(done) }) {
+		close(done)
+	}
+	return done
+}
+
+// due returns the functions to ask now. None is asked before the candidate
+// has its minimum in this window, or in a dark one.
+func (x *examiner) due(now time.Time, all bool) []*check {
+	if len(x.checks) == 0 {
+		return nil
+	}
+	_, requests := x.judge.Seen()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.open.Dark || requests < x.least {
+		return nil
+	}
+	var due []*check
+	for _, c := range x.checks {
+		if all || c.running == 0 && now.Sub(c.asked) >= askEvery {
+			c.running++
+			c.asked = now
+			due = append(due, c)
+		}
+	}
+	return due
+}
+
+// ask runs one function and keeps what it says, unless a new window has begun
+// since; then calls done.
+func (x *examiner) ask(c *check, now time.Time, done func()) {
+	w := x.judge.Window(now)
+	run := func() {
+		defer done()
+		ctx, cancel := context.WithCancel(x.ctx)
+		defer cancel()
+		passed, stopTimer := x.clock.After(checkTimeout)
+		defer stopTimer()
+		if !x.spawn(func() {
+			select {
+			case <-passed:
+				cancel()
+			case <-ctx.Done():
+			}
+		}) {
+			return
+		}
+		ok, message, err := callCheck(ctx, c.gate.Check, w)
+		if x.ctx.Err() != nil {
+			return // ended meanwhile: the answer is of no use
+		}
+		if err == nil && ctx.Err() != nil {
+			err = muru.Errorf(muru.KindTimeout, "no answer in %s", muru.FormatMeasured(checkTimeout))
+		}
+		v := muru.Verdict{Gate: c.gate.Name, Result: muru.Pass, Requests: w.Candidate.Requests, At: x.clock.Now()}
+		if w.Baseline != nil {
+			v.BaselineRequests = w.Baseline.Requests
+		}
+		switch {
+		case err != nil:
+			v.Result, v.Message = muru.GateError, err.Error()
+		case !ok:
+			v.Result, v.Message = muru.Fail, textCheck(c.gate.Name, message)
+		}
+		x.mu.Lock()
+		c.verdict = v
+		c.running--
+		x.mu.Unlock()
+		x.wake()
+	}
+	if !x.spawn(run) {
+		done()
+	}
+}
+
+// settled reports whether nothing that is open could still fail a gate.
+func (x *examiner) settled(now time.Time) bool {
+	var open inside
+	open.candidate, _, _ = x.host.InFlight(x.who.Candidate)
+	if !x.who.Baseline.IsZero() {
+		open.baseline, _, _ = x.host.InFlight(x.who.Baseline)
+	}
+	return x.judge.Settled(now, open)
+}
+
+// callCheck calls a gate's function; one that panics has not answered.
+func callCheck(ctx context.Context, check muru.GateCheckFunc, w muru.Window) (ok bool, message string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ok, err = false, muru.Errorf(muru.KindFailed, "the function broke: %v", p)
+		}
+	}()
+	return check(ctx, w)
+}
+
+// verdicts says what every armed gate says, in the order of the plan. In a
+// dark window crashes and probe alone are armed.
+func (x *examiner) verdicts(now time.Time) []muru.Verdict {
+	measured := map[string]muru.Verdict{}
+	for _, v := range x.judge.Verdicts(now) {
+		measured[v.Gate] = v
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []muru.Verdict
+	for _, g := range x.gates {
+		switch {
+		case g.Kind == muru.GateCheck && x.open.Dark:
+		case g.Kind == muru.GateCheck:
+			v := x.checks[g.Name].verdict
+			v.Gate = g.Name
+			all = append(all, v)
+		case g.Name == muru.GateProbe:
+			all = append(all, x.probe.verdict(now))
+		default:
+			if v, ok := measured[g.Name]; ok {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}
+
+// limitsFrom gives the gates that have no limit of their own the baseline's
+// (all of them, or only those that miss one), and reports whether it gave any:
+// the edge must then be told.
+func (x *examiner) limitsFrom(durations, queue muru.Histogram, missing bool) bool {
+	given := false
+	for _, g := range x.judge.Unset(missing) {
+		if limit, ok := ownLimit(g.Name, durations, queue); ok {
+			x.judge.SetLimit(g.Name, limit)
+			given = true
+		}
+	}
+	return given
+}
+
+// A ruling is what a set of verdicts means together.
+type ruling struct {
+	failed *muru.Verdict  // the first that fails
+	errors []muru.Verdict // those that could not be asked
+	passed bool           // every gate passes
+}
+
+func rule(all []muru.Verdict) ruling {
+	r := ruling{passed: true}
+	for _, v := range all {
+		if v.Result == muru.Fail && r.failed == nil {
+			r.failed = &v
+		}
+		if v.Result == muru.GateError {
+			r.errors = append(r.errors, v)
+		}
+		r.passed = r.passed && v.Result == muru.Pass
+	}
+	return r
+}
+
+// result is the ruling in one word, for texts.
+func (r ruling) result() muru.Result {
+	switch {
+	case r.failed != nil:
+		return muru.Fail
+	case len(r.errors) > 0:
+		return muru.GateError
+	case r.passed:
+		return muru.Pass
+	}
+	return muru.NoDataYet
+}

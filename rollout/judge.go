@@ -1,0 +1,85 @@
+package rollout
+
+import (
+	"time"
+
+	"muru"
+)
+
+// A judge weighs a candidate against its baseline. The edge feeds it each
+// randomised request, the host each harm; both on their own goroutines. It
+// may wake who owns it when something it was fed decides (a crossing); it is
+// asked for its verdicts then, and every second. Its methods are safe for
+// concurrent use.
+//
+// A judge measures the gates of kind builtin except the probe. Functions and
+// probes are asked by the [examiner] that owns the judge.
+type judge interface {
+	muru.Sink
+	// Harm counts a crash or a kill of either arm, from the last Begin on.
+	Harm(id muru.ReleaseID, h muru.Harm)
+	// Begin starts a window: what was counted before is gone, and facts of an
+	// older generation no longer count.
+	Begin(b opening)
+	// Thresholds are the times the edge has to watch for it.
+	Thresholds() []muru.Threshold
+	// Unset returns the gates whose limit is the baseline's own, those that
+	// miss it or all.
+	Unset(missing bool) []muru.Gate
+	// SetLimit gives such a gate its limit. Its counts start now.
+	SetLimit(gate string, limit time.Duration)
+	// Verdicts says what each gate it measures says, in their order.
+	Verdicts(now time.Time) []muru.Verdict
+	// Settled reports whether what is still open could not make a time gate
+	// fail: requests inside the releases, and those whose client left without
+	// an answer. A window is not over before.
+	Settled(now time.Time, open inside) bool
+	// Window is what it has seen since Begin.
+	Window(now time.Time) muru.Window
+	// Seen returns when the candidate's first request since Begin arrived
+	// (zero: none yet) and how many have ended or are overdue.
+	Seen() (first time.Time, requests int)
+}
+
+// An opening describes the window a judge is to begin.
+type opening struct {
+	At         time.Time
+	Generation uint64 // the first Routing of the window
+	Dark       bool   // share 0: nobody is sent to the candidate, only crashes count
+	Paired     bool   // a baseline gets traffic at the same time
+}
+
+// inside counts the requests that are in the releases now.
+type inside struct{ candidate, baseline int }
+
+// arms names who is compared. A zero Baseline means there is none.
+type arms struct {
+	Candidate, Baseline muru.ReleaseID
+}
+
+// slowPercent is how many percent of the requests may exceed a time gate's
+// limit: a p95 is over its limit when more than 5% of them are. ok is false
+// for gates on something else.
+func slowPercent(gate string) (percent float64, of muru.Quantity, ok bool) {
+	switch gate {
+	case muru.GateP95:
+		return 5, muru.OfDuration, true
+	case muru.GateP99:
+		return 1, muru.OfDuration, true
+	case muru.GateQueueWait:
+		return 5, muru.OfQueueWait, true
+	}
+	return 0, 0, false
+}
+
+// newJudge returns the judge of that name; ok is false if there is none.
+func newJudge(name string, who arms, gates []muru.Gate, least int, wake func()) (j judge, ok bool) {
+	switch name {
+	case "", "threshold":
+		return newThreshold(who, gates, least, wake), true
+	}
+	return nil, false
+}
+
+// judgeNames are the judges there are, for hints.
+var judgeNames = []string{"threshold"}

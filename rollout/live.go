@@ -1,0 +1,313 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"muru"
+)
+
+// live is the rollout that an app is in, with what its actor needs to carry
+// it on.
+type live struct {
+	muru.Rollout
+	plan     CanaryRequest
+	caller   Caller
+	examiner *examiner
+
+	swapped   bool // the table has the present step's share
+	swappedAt time.Time
+	held      time.Duration // of the hold
+	stood     time.Duration // how long the hold's clock stood still
+	spent     time.Duration // of the deadline
+	seen      time.Time     // the last look
+
+	bad       map[string]bool // gates in error at the last look
+	bothBad   map[string]bool // gates said in this step to be over the limit on both
+	slowSaid  bool
+	unproven  bool   // a person let a step go on without proof
+	awaitNext string // what an approval would begin: a step or "promotion"
+	noData    bool   // it waits because a step had no data
+}
+
+// promotion is what is approved after the last step.
+const promotion = "promotion"
+
+// startRollout makes the rollout and puts its first step in force.
+func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, error) {
+	r, err := a.mayBeTried(q.Release)
+	if err != nil {
+		return muru.Rollout{}, err
+	}
+	base := a.split.Baseline()
+	l := &live{
+		Rollout: muru.Rollout{
+			Number: a.e.nextRollout(a), Candidate: r.ID, Baseline: base, State: muru.Running,
+			Steps: slices.Clone(q.Steps), Gates: gates, Started: a.e.clock.Now(), By: q.who(), Run: q.Run,
+		},
+		plan: q, caller: q.Caller, bad: map[string]bool{},
+	}
+	for i := range l.Steps {
+		l.Steps[i].Number, l.Steps[i].Of = i+1, len(l.Steps)
+	}
+	l.examiner = a.e.newExaminer(arms{r.ID, base}, q.Judge, gates, q.MinRequests, a.nudge)
+	a.live = l
+	a.feed.attach(l.examiner.judge)
+	remember(a.e, q.Caller, l.Number)
+	_, durations, queue := a.feed.recent.sum(l.Started)
+	l.examiner.limitsFrom(durations, queue, false)
+	a.beginStep(1, change{events: []muru.Event{
+		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, q.Caller, eventRolloutStarted(l.Rollout)),
+	}})
+	return l.snapshot(), nil
+}
+
+// least is how many requests of the candidate a step needs.
+func (l *live) least() int { return max(1, l.plan.MinRequests) }
+
+// deadline is how long the present step may take.
+func (l *live) deadline() time.Duration {
+	return cmpOr(l.plan.Deadline, l.Step.Hold+deadlineSlack)
+}
+
+// dark reports whether the present step sends nobody to the candidate.
+func (l *live) dark() bool { return l.Step.Share == 0 }
+
+// beginStep starts step k, as a part of change c. Its share is in force at
+// once if the candidate is ready; otherwise what served before goes on until
+// it is.
+func (a *actor) beginStep(k int, c change) {
+	l := a.live
+	step := l.Steps[k-1]
+	l.Step = &step
+	l.swapped, l.held, l.stood, l.spent, l.seen = false, 0, 0, 0, a.e.clock.Now()
+	l.bothBad, l.slowSaid, l.awaitNext, l.noData = map[string]bool{}, false, "", false
+	if a.e.host.Ready(l.Candidate) {
+		a.putStep(c)
+	} else {
+		a.commit(c)
+	}
+	a.planLook()
+}
+
+// putStep puts the present step's share in force and opens the judge's window
+// on it, as a part of change c.
+func (a *actor) putStep(c change) {
+	l := a.live
+	now := a.e.clock.Now()
+	next, err := muru.NewSplit(rolloutSalt(l.Number), l.Baseline, muru.SplitArm{Release: l.Candidate, Share: l.Step.Share})
+	if err != nil {
+		panic("BUG: a checked step makes no split: " + err.Error())
+	}
+	if l.Step.Number > 1 {
+		// From now on the limit is what the baseline did in the last step.
+		if w := l.examiner.judge.Window(now); w.Baseline != nil {
+			l.examiner.limitsFrom(w.Baseline.Durations, w.Baseline.QueueWait, false)
+		}
+	}
+	l.examiner.begin(opening{
+		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
+	})
+	l.Verdicts = l.examiner.verdicts(now) // those of the last step say nothing of this one
+	l.swapped, l.swappedAt, l.seen, l.Share = true, now, now, l.Step.Share
+	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
+	a.welcomeBack(c.moves)
+	if l.Step.Share == muru.Buckets && a.route.Sticky > 0 {
+		a.honoured[l.Baseline.Number] = now.Add(a.route.Sticky)
+	}
+	a.commit(c)
+	l.examiner.tick(now)
+}
+
+// look asks the gates and acts on what they say. It runs every second while a
+// rollout is live, when a judge wakes the actor, and when a time is up.
+func (a *actor) look() {
+	l := a.live
+	if l == nil {
+		return
+	}
+	now := a.e.clock.Now()
+	a.countTime(now)
+	if !l.swapped && l.State == muru.Running && a.e.host.Ready(l.Candidate) {
+		a.putStep(change{})
+	}
+	a.askAgainForLimits(now)
+	l.examiner.tick(now)
+	if a.judgeNow(now) {
+		return
+	}
+	if l.State == muru.Running {
+		a.goOn(now)
+	}
+	if a.live != nil {
+		a.planLook()
+		a.publish()
+	}
+}
+
+// countTime lets the clocks of the step go on unless the rollout is paused or
+// waits. The hold runs from the arrival of the candidate's first request in
+// the step, which becomes known when that request ends; a dark step's from the
+// swap.
+func (a *actor) countTime(now time.Time) {
+	l := a.live
+	since := l.seen
+	l.seen = now
+	if !l.swapped {
+		if l.State == muru.Running {
+			l.spent += now.Sub(since)
+		}
+		return
+	}
+	from, requests := l.examiner.judge.Seen()
+	l.Step.Requests = requests
+	if l.dark() {
+		from = l.swappedAt
+	}
+	if l.State == muru.Running {
+		l.spent += now.Sub(since)
+	} else if !from.IsZero() {
+		if from.After(since) {
+			since = from
+		}
+		l.stood += max(0, now.Sub(since))
+	}
+	if !from.IsZero() {
+		l.held = max(l.held, now.Sub(from)-l.stood)
+	}
+	l.Step.Elapsed = min(l.held, l.Step.Hold)
+}
+
+// askAgainForLimits gives gates that miss their limit the baseline's own as
+// soon as it has shown one.
+func (a *actor) askAgainForLimits(now time.Time) {
+	x := a.live.examiner
+	if len(x.judge.Unset(true)) == 0 {
+		return
+	}
+	if _, durations, queue := a.feed.recent.sum(now); x.limitsFrom(durations, queue, true) {
+		a.commit(change{route: true})
+	}
+}
+
+// planLook sets the next look: in a second, or when the hold or the deadline
+// is over.
+func (a *actor) planLook() {
+	l := a.live
+	wait := askEvery
+	if l.State == muru.Running {
+		for _, left := range []time.Duration{l.Step.Hold - l.held, l.deadline() - l.spent} {
+			if left > 0 {
+				wait = min(wait, left)
+			}
+		}
+	}
+	a.lookAt = a.e.clock.Now().Add(wait)
+}
+
+// judgeNow asks every gate. A failing one ends the rollout, which it reports.
+func (a *actor) judgeNow(now time.Time) (ended bool) {
+	l := a.live
+	l.Verdicts = l.examiner.verdicts(now)
+	ruling := rule(l.Verdicts)
+	if ruling.failed != nil {
+		a.failGate(*ruling.failed)
+		return true
+	}
+	a.sayErrors(ruling.errors)
+	a.sayBothBad()
+	return false
+}
+
+// goOn moves a running rollout on: past its step, or to what is to happen
+// when the step's time is up.
+func (a *actor) goOn(now time.Time) {
+	l := a.live
+	enough := l.dark() || l.Step.Requests >= l.least()
+	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed && l.examiner.settled(now) {
+		a.passStep()
+		return
+	}
+	a.saySlow(now)
+	if l.spent < l.deadline() {
+		return
+	}
+	if !l.swapped || !a.e.host.Ready(l.Candidate) {
+		a.rollBackLive(messageNotReady(l.spent))
+		return
+	}
+	a.stepWithoutData()
+}
+
+// passStep begins what follows a step that passed, or asks for its approval.
+func (a *actor) passStep() {
+	l := a.live
+	k := l.Step.Number
+	last := k == len(l.Steps)
+	ask := l.plan.Approve == muru.ApproveAll || !last && l.plan.Approve == muru.ApproveEachStep ||
+		last && l.plan.Approve == muru.ApprovePromotion
+	switch {
+	case ask:
+		next := a.whatIsNext()
+		a.await(next, messageAwaits(next, a.name))
+	case last:
+		a.promoteLive(muruItself, l.passedMessage(muruItself))
+	default:
+		a.beginStep(k+1, change{events: []muru.Event{a.stepEvent(k+1, muruItself)}})
+	}
+}
+
+// passedMessage is what a rollout is promoted for. One that a person let go
+// on without proof did not pass everywhere.
+func (l *live) passedMessage(by Caller) string {
+	if l.unproven {
+		return messagePromotedBy(by.who(), l.Share, l.Step.Number, l.Step.Of, "")
+	}
+	return messagePassed
+}
+
+// whatIsNext names what follows the present step.
+func (a *actor) whatIsNext() string {
+	l := a.live
+	if l.Step.Number == len(l.Steps) {
+		return promotion
+	}
+	return l.Steps[l.Step.Number].String()
+}
+
+// await stops until a person approves of what is next.
+func (a *actor) await(next, message string, before ...muru.Event) {
+	l := a.live
+	l.awaitNext = next
+	a.commit(change{
+		state: &rolloutMove{muru.AwaitingApproval, message},
+		events: append(before, a.rolloutEvent(muru.LevelNotice, muru.RolloutAwaiting, muruItself,
+			eventRollout(l.Number, message))),
+	})
+}
+
+// stepWithoutData does what the plan says of a step whose time is up without
+// a verdict of every gate.
+func (a *actor) stepWithoutData() {
+	l := a.live
+	c, least := l.Step.Requests, l.least()
+	message := messageNoData(l.Share, c, least, l.spent)
+	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutNoData, muruItself,
+		eventAtStep(l.Step.Number, l.Step.Share, eventNoData(c, least, l.spent, l.plan.OnNoData)))
+	if l.plan.OnNoData == muru.NoDataRollback {
+		a.rollBackLive(message, said)
+		return
+	}
+	l.noData = true
+	a.await(a.whatIsNext(), messageNoDataAwaits(message, a.name), said)
+}
+
+// snapshot returns the rollout's public part.
+func (l *live) snapshot() muru.Rollout {
+	r := l.Rollout
+	if r.Step != nil {
+		step := *r.Step
+		r.Step = &step
+	}
+	return r
+}

@@ -1,0 +1,188 @@
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"muru"
+)
+
+// rollbackGuard is how long after a rollback of an app another one must name
+// the release: two people in a hurry shall not go back twice.
+const rollbackGuard = time.Minute
+
+// Rollback returns what serves afterwards. No gates are asked.
+//
+// Of an app: a live rollout is aborted, shares set by hand are put back, and
+// that is all; with neither, the app goes back to the release that served
+// before, never to one it was rolled back from. A second rollback of an app
+// within a minute is refused unless it names the release with To.
+//
+// Of a release: only if it still serves or is being tried; otherwise nothing
+// happens.
+//
+// A release that was kept warm serves at once; one that was stopped is started
+// first, and nothing changes if it does not start (kind not_ready).
+func (e *Engine) Rollback(ctx context.Context, q RollbackRequest) (muru.Release, Report, error) {
+	return once(e, q.Caller, func() (muru.Release, Report, error) {
+		if q.App == "" {
+			q.App = q.Release.App
+		}
+		a, err := e.actorOf(q.App)
+		if err != nil {
+			return muru.Release{}, "", err
+		}
+		var report Report
+		var to *release
+		var cold bool
+		err = a.do(ctx, func() (err error) {
+			report, to, cold, err = a.rollback(q)
+			return err
+		})
+		if err == nil && cold {
+			_, report, err = a.awaitStart(ctx, to)
+		}
+		if err != nil {
+			return muru.Release{}, "", err
+		}
+		var serving muru.Release
+		err = a.do(ctx, func() error {
+			if b := a.baseline(); b != nil {
+				serving = a.snapshotOf(b)
+			}
+			return nil
+		})
+		return serving, report, err
+	})
+}
+
+// rollback does what can be done at once. If the release to go back to has
+// been stopped it begins to start it and says so by cold.
+func (a *actor) rollback(q RollbackRequest) (report Report, to *release, cold bool, err error) {
+	var target *release
+	if !q.Release.IsZero() {
+		if target, err = a.release(q.Release); err != nil {
+			return "", nil, false, err
+		}
+		if share, ok := a.split.Share(target.ID); !a.tries(target.ID) && (!ok || share == 0 && target.State != muru.Serving) {
+			return reportNothingToRollBack(target.ID, a.split.Baseline()), nil, false, nil
+		}
+	} else if ago := a.e.clock.Now().Sub(a.reverted.at); q.To.IsZero() && !a.reverted.at.IsZero() && ago < rollbackGuard {
+		return "", nil, false, muru.Errorf(muru.KindRefused, "%s", textRolledBackAlready(a.name, a.reverted.to, ago, a.reverted.by))
+	}
+	if q.To.IsZero() || a.live != nil {
+		if report, done := a.takeOut(target, q); done {
+			return report, nil, false, nil
+		}
+	}
+	return a.goBack(target, q)
+}
+
+// tries reports whether a release is the live rollout's candidate.
+func (a *actor) tries(id muru.ReleaseID) bool { return a.live != nil && a.live.Candidate == id }
+
+// takeOut ends what is being tried: the live rollout, or shares set by hand.
+// done means that this is all a rollback has to do. When the baseline itself
+// is to go, what is being tried goes too.
+func (a *actor) takeOut(target *release, q RollbackRequest) (report Report, done bool) {
+	base := a.split.Baseline()
+	whole := target != nil && target.ID == base
+	switch {
+	case a.live != nil:
+		report = a.abortLive(q.Caller, q.Reason)
+	case len(a.split.Arms) > 1:
+		from := a.split.Arms[0].Release
+		next := a.split
+		if target != nil && !whole {
+			from = target.ID
+		} else {
+			next.Arms = nil
+		}
+		var rest []muru.SplitArm
+		for _, arm := range next.Arms {
+			if arm.Release != from && arm.Release != base {
+				rest = append(rest, arm)
+			}
+		}
+		next, _ = muru.NewSplit(handSalt, base, rest...) // fewer arms of a split that was right
+		report = reportRolledBack(from, base)
+		moves := a.leaving(next, muru.Held, "")
+		if len(rest) == 0 {
+			a.splitRun = 0
+		}
+		a.commit(change{split: &next, moves: moves, events: []muru.Event{
+			a.event(muru.LevelWarning, muru.AppRolledBack, a.name, q.Caller, eventAppRolledBack(from, base, q.who(), q.Reason)),
+		}})
+	default:
+		return "", false
+	}
+	if whole || !q.To.IsZero() {
+		return report, false
+	}
+	a.reverted = reverted{at: a.e.clock.Now(), to: base.Number, by: q.who()}
+	return report, true
+}
+
+// goBack moves the app from its baseline to an earlier release.
+func (a *actor) goBack(target *release, q RollbackRequest) (report Report, to *release, cold bool, err error) {
+	from := a.baseline()
+	to = a.previous()
+	if !q.To.IsZero() {
+		if to, err = a.release(q.To); err != nil {
+			return "", nil, false, err
+		}
+		if to == from {
+			return reportServesAlready(to.ID), to, false, nil
+		}
+	}
+	if to == nil {
+		return "", nil, false, muru.Errorf(muru.KindRefused, "%s has no earlier release to go back to", a.name).
+			WithHint("name one with to=")
+	}
+	if to.State == muru.Stopped {
+		if a.changing != nil {
+			return "", nil, false, a.refuseWhileBusy()
+		}
+		a.changing = to
+		a.start(to, q.Caller, []move{{to, muru.Starting, ""}}, func() { to.report = a.switchBack(to, q) })
+		return "", to, true, nil
+	}
+	if err := mayServe(to); err != nil {
+		return "", nil, false, err
+	}
+	return a.switchBack(to, q), to, false, nil
+}
+
+// switchBack gives an earlier release all traffic; what served is held for
+// inspection and never gone back to.
+func (a *actor) switchBack(to *release, q RollbackRequest) Report {
+	if a.live != nil { // started while the earlier release did
+		a.abortLive(q.Caller, q.Reason)
+	}
+	from := a.split.Baseline()
+	next, _ := muru.NewSplit("", to.ID)
+	moves := a.leaving(next, muru.Held, eventAppRolledBack(from, to.ID, q.who(), q.Reason))
+	a.welcomeBack(moves)
+	if !from.IsZero() {
+		a.regretted[from.Number] = true
+		for i, n := range a.history {
+			if n == to.ID.Number {
+				a.history = a.history[:i]
+				break
+			}
+		}
+	}
+	a.splitRun = 0
+	a.noteServing(to.ID.Number)
+	a.reverted = reverted{at: a.e.clock.Now(), to: to.ID.Number, by: q.who()}
+	c := change{split: &next, moves: moves}
+	report := reportPromoted(to.ID, muru.ReleaseID{})
+	if from.IsZero() {
+		c.events = []muru.Event{a.event(muru.LevelNotice, muru.ReleasePromoted, to.ID.String(), q.Caller, eventPromoted(to.ID, from, q.who()))}
+	} else {
+		c.events = []muru.Event{a.event(muru.LevelWarning, muru.AppRolledBack, a.name, q.Caller, eventAppRolledBack(from, to.ID, q.who(), q.Reason))}
+		report = reportRolledBack(from, to.ID)
+	}
+	a.commit(c)
+	return report
+}

@@ -1,0 +1,117 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"muru"
+)
+
+// run is what the engine knows of a recipe's run.
+type run struct {
+	started time.Time
+	by      string
+}
+
+// BeginRun numbers a run and says that it has started. Calls made for it
+// carry the number, so that [Engine.EndRun] can release what it owns.
+func (e *Engine) BeginRun(file, args, by string) int {
+	e.mu.Lock()
+	e.lastRun++
+	number := e.lastRun
+	e.runs[number] = &run{started: e.clock.Now(), by: by}
+	e.mu.Unlock()
+	e.log.Append(runEvent(number, muru.LevelNotice, muru.RunStarted, by, eventRunStarted(file, args, by)))
+	return number
+}
+
+func runEvent(number int, level muru.Level, kind, by, message string) muru.Event {
+	return muru.Event{
+		Level: level, Kind: kind, Subject: fmt.Sprintf("run %d", number), Message: message, By: by,
+		Data: map[string]any{"run": number},
+	}
+}
+
+// EndRun ends a run and releases what it owns. One that finished waits for
+// the live rollouts it started, until ctx ends. One that failed or was
+// cancelled leaves no share behind: its live rollouts are aborted and its
+// split() shares put back; held releases stay, and a promotion is not undone.
+// err is why it failed. Ending a run twice does nothing. ctx must not be the
+// run's own, which may have ended.
+func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) error {
+	e.mu.Lock()
+	r := e.runs[number]
+	delete(e.runs, number)
+	for key := range e.made {
+		if key.run == number {
+			delete(e.made, key)
+		}
+	}
+	e.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	if how == RunFinished {
+		if err := e.awaitRollouts(ctx, number); err != nil {
+			return err
+		}
+		e.log.Append(runEvent(number, muru.LevelNotice, muru.RunFinished, r.by, eventRunFinished(e.clock.Now().Sub(r.started))))
+		return nil
+	}
+	released, failed := e.putBack(ctx, number, how)
+	kind, level, why := muru.RunFailed, muru.LevelError, "it ended without saying why"
+	if err != nil {
+		why = err.Error()
+	}
+	if how == RunCancelled {
+		kind, level, why = muru.RunCancelled, muru.LevelWarning, "by "+Caller{By: r.by}.who()
+	}
+	e.log.Append(runEvent(number, level, kind, r.by, eventRunEnded(why, released)))
+	return failed
+}
+
+// awaitRollouts waits until the rollouts of a run have ended, however.
+func (e *Engine) awaitRollouts(ctx context.Context, number int) error {
+	for _, a := range e.all() {
+		for _, r := range a.view.Load().rollouts {
+			if r.Run != number || !r.Live() {
+				continue
+			}
+			if _, err := e.WaitRollout(ctx, r.Number, nil); err != nil && ctx.Err() != nil {
+				return fmt.Errorf("wait for rollout %d of run %d: %w", r.Number, number, err)
+			}
+		}
+	}
+	return nil
+}
+
+// putBack aborts a run's rollouts and puts its shares back, and says what it
+// did. It goes on past an app that cannot be reached and returns the first
+// such error.
+func (e *Engine) putBack(ctx context.Context, number int, how RunEnd) (released []string, failed error) {
+	by := Caller{Run: number, By: fmt.Sprintf("run %d", number)}
+	reason := "the run failed"
+	if how == RunCancelled {
+		reason = "the run was cancelled"
+	}
+	for _, a := range e.all() {
+		err := a.do(ctx, func() error {
+			if a.live != nil && a.live.Run == number {
+				n := a.live.Number
+				a.abortLive(by, reason)
+				released = append(released, releasedRollout(n))
+			}
+			if a.splitRun == number && a.live == nil && len(a.split.Arms) > 1 {
+				next, _ := muru.NewSplit("", a.split.Baseline())
+				a.setSplit(next, by)
+				released = append(released, releasedSplit(a.name))
+			}
+			return nil
+		})
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("release what run %d owns of %s: %w", number, a.name, err)
+		}
+	}
+	return released, failed
+}

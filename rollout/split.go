@@ -1,0 +1,125 @@
+package rollout
+
+import (
+	"context"
+
+	"muru"
+)
+
+// Split sets shares by hand; the rest is the baseline's, and no shares give
+// everything back. A release with a share of 0 is reachable by preview only.
+// Releases that lose their share are held. Errors: not_found; refused while a
+// rollout is live, for a release that is not ready, for shares over 100%.
+func (e *Engine) Split(ctx context.Context, q SplitRequest) (muru.App, Report, error) {
+	return once(e, q.Caller, func() (muru.App, Report, error) {
+		a, err := e.actorOf(q.App)
+		if err != nil {
+			return muru.App{}, "", err
+		}
+		var app muru.App
+		err = a.do(ctx, func() error {
+			err := a.splitByHand(q)
+			app = a.snapshot()
+			return err
+		})
+		return app, reportSplit(q.App, app.Split), err
+	})
+}
+
+func (a *actor) splitByHand(q SplitRequest) error {
+	if err := a.refuseWhileBusy(); err != nil {
+		return err
+	}
+	base := a.baseline()
+	if base == nil {
+		return muru.Errorf(muru.KindRefused, "nothing serves %s: there is nothing to split", a.name).
+			WithHint("promote a release first: muru promote %s@rN", a.name)
+	}
+	for _, arm := range q.Shares {
+		r, err := a.release(arm.Release)
+		if err != nil {
+			return err
+		}
+		if err := mayServe(r); err != nil {
+			return err
+		}
+	}
+	next, err := muru.NewSplit(handSalt, base.ID, q.Shares...)
+	if err != nil {
+		return asRefused(err)
+	}
+	if next.String() == a.split.String() {
+		return nil
+	}
+	a.setSplit(next, q.Caller)
+	return nil
+}
+
+// setSplit puts shares made by hand in force.
+func (a *actor) setSplit(next muru.Split, by Caller) {
+	a.splitRun = by.Run
+	if len(next.Arms) == 1 {
+		a.splitRun, next.Salt = 0, ""
+	}
+	moves := a.leaving(next, muru.Held, "")
+	a.welcomeBack(moves)
+	a.commit(change{split: &next, moves: moves, events: []muru.Event{
+		a.event(muru.LevelNotice, muru.SplitChanged, a.name, by, eventSplitChanged(next, by.who())),
+	}})
+}
+
+// mayServe refuses traffic to a release without workers.
+func mayServe(r *release) error {
+	if !r.State.Live() || r.stopping != nil {
+		state := r.State.String()
+		if r.stopping != nil {
+			state = "being stopped"
+		}
+		return muru.Errorf(muru.KindRefused, "%s is %s: it is not ready to serve", r.ID, state).
+			WithHint("deploy its source again: muru deploy %s DIRECTORY --hold", r.ID.App)
+	}
+	return nil
+}
+
+// Promote gives a release all traffic now: routing only, no gates. A live
+// rollout of that release ends promoted. Errors: not_found; refused while
+// another release's rollout is live or for a release that is not ready.
+func (e *Engine) Promote(ctx context.Context, q ReleaseRequest) (muru.Release, Report, error) {
+	return once(e, q.Caller, func() (muru.Release, Report, error) {
+		a, err := e.actorOf(q.Release.App)
+		if err != nil {
+			return muru.Release{}, "", err
+		}
+		var serving muru.Release
+		var report Report
+		err = a.do(ctx, func() error {
+			r, err := a.release(q.Release)
+			if err == nil {
+				report, err = a.promote(r, q)
+				serving = a.snapshotOf(r)
+			}
+			return err
+		})
+		return serving, report, err
+	})
+}
+
+func (a *actor) promote(r *release, q ReleaseRequest) (Report, error) {
+	if a.live != nil && a.live.Candidate != r.ID {
+		return "", a.refuseWhileBusy()
+	}
+	if err := mayServe(r); err != nil {
+		return "", err
+	}
+	if a.live == nil {
+		if a.split.Baseline() == r.ID && len(a.split.Arms) == 1 {
+			return reportServesAlready(r.ID), nil
+		}
+		return reportPromoted(r.ID, a.serveAll(r, q.Caller, nil)), nil
+	}
+	l := a.live
+	message := messagePromotedBy(q.who(), l.Share, l.Step.Number, l.Step.Of, q.Reason)
+	number := l.Number
+	a.promoteLive(q.Caller, message)
+	return reportState(a.view.Load().rollout(number)), nil
+}

@@ -1,0 +1,344 @@
+package rollout
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"muru"
+)
+
+// Every text the engine says to people is made here: reports of calls,
+// messages of rollouts, what gates say, and events. The parts {S}, {%}, {H}
+// and {t} of the documentation are Share.String, FormatRate, FormatDuration
+// and FormatMeasured. A name like r5 stands for a release where the app is
+// already named, shop@r5 elsewhere.
+
+// because appends a reason that somebody gave.
+func because(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + ": " + reason
+}
+
+// Gates.
+
+func textRate(name string, candidate, limit, baseline muru.Measure) string {
+	return fmt.Sprintf("%s rate %s over the limit of %s (baseline %s)", name, candidate, limit, baseline)
+}
+
+func textCrashes(candidate, limit, baseline muru.Measure) string {
+	return fmt.Sprintf("%s worker crashes and timeout kills, over the limit of %s (baseline %s)", candidate, limit, baseline)
+}
+
+// textTime words a gate on p95, p99 or queue wait.
+func textTime(gate string, candidate, limit, baseline muru.Measure) string {
+	return fmt.Sprintf("%s %s over the limit of %s (baseline %s)", quantileName(gate), candidate, limit, baseline)
+}
+
+// quantileName is what a time gate measures, in words.
+func quantileName(gate string) string {
+	if gate == muru.GateQueueWait {
+		return "queue wait p95"
+	}
+	return gate
+}
+
+func textProbe(path string, row int, candidate, baseline string) string {
+	return fmt.Sprintf("probe %s failed %d times in a row: %s (baseline %s)", path, row, candidate, baseline)
+}
+
+func textCheck(name, message string) string {
+	if message == "" {
+		message = "returned False"
+	}
+	return name + ": " + message
+}
+
+// textStatus names an answer: 500 Internal Server Error.
+func textStatus(code int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
+}
+
+func textNoAnswer(within time.Duration) string {
+	return "no answer in " + muru.FormatMeasured(within)
+}
+
+const textNoMatch = "body does not match"
+
+// Messages of rollouts.
+
+const messagePassed = "every step passed its gates"
+
+func messageBy(who string, s muru.Share, reason string) string {
+	return because(fmt.Sprintf("by %s at %s", who, s), reason)
+}
+
+func messagePromotedBy(who string, s muru.Share, k, m int, reason string) string {
+	return because(fmt.Sprintf("by %s at %s in step %d of %d", who, s, k, m), reason)
+}
+
+func messageGateFailed(s muru.Share, gate string) string {
+	return fmt.Sprintf("gate failed at %s: %s", s, gate)
+}
+
+func messageNoData(s muru.Share, c, least int, after time.Duration) string {
+	return fmt.Sprintf("no data at %s: %d of %d requests after %s", s, c, least, muru.FormatMeasured(after))
+}
+
+func messageNotReady(after time.Duration) string {
+	return "candidate not ready after " + muru.FormatMeasured(after)
+}
+
+// messageAwaits asks for the approval of what comes next: a step, or the
+// promotion.
+func messageAwaits(next, app string) string {
+	return fmt.Sprintf("%s awaits approval: muru rollout resume %s", next, app)
+}
+
+// messageNoDataAwaits asks whether to go on without proof.
+func messageNoDataAwaits(noData, app string) string {
+	return fmt.Sprintf("%s: muru rollout resume %s", noData, app)
+}
+
+// Reports.
+
+func reportHeld(id muru.ReleaseID) Report {
+	return Report(fmt.Sprintf("release %s is ready and held: not serving", id))
+}
+
+func reportServing(id, old muru.ReleaseID) Report {
+	return Report(fmt.Sprintf("release %s is ready and serving: 100%% of %s", id, id.App) + keptWarm("; ", old))
+}
+
+// keptWarm says what became of the release that served before, if any did.
+func keptWarm(separator string, old muru.ReleaseID) string {
+	if old.IsZero() {
+		return ""
+	}
+	return separator + old.Name() + " is kept warm"
+}
+
+func textFailedToStart(id muru.ReleaseID, cause string, baseline muru.ReleaseID) string {
+	rest := "nothing serves " + id.App
+	if !baseline.IsZero() {
+		rest = baseline.Name() + " keeps serving"
+	}
+	return fmt.Sprintf("release %s failed to start: %s; %s", id, cause, rest)
+}
+
+func reportStarted(r muru.Rollout) Report {
+	return Report(fmt.Sprintf("%s started against %s: %s", r, r.Baseline.Name(), r.Step))
+}
+
+// reportState is how a rollout's present state is told: with its step while
+// it runs, with its message otherwise.
+func reportState(r muru.Rollout) Report {
+	if r.State == muru.Running && r.Step != nil {
+		return Report(fmt.Sprintf("rollout %d running: %s", r.Number, r.Step))
+	}
+	return Report(fmt.Sprintf("rollout %d %s: %s", r.Number, r.State, r.Message))
+}
+
+// textEnded is the error of waiting for a rollout that was not promoted.
+func textEnded(r muru.Rollout) string { return fmt.Sprintf("%s %s: %s", r, r.State, r.Message) }
+
+func textLive(app string, r muru.Rollout) string {
+	return fmt.Sprintf("%s has rollout %d live (%s at %s): refused", app, r.Number, r.Candidate.Name(), r.Share)
+}
+
+func hintLive(app string) string {
+	return fmt.Sprintf("muru rollout abort %s, or --on-conflict supersede", app)
+}
+
+func reportRolledBack(from, to muru.ReleaseID) Report {
+	return Report(fmt.Sprintf("%s rolled back from %s to %s: %s serves 100%%, %s is kept for inspection",
+		from.App, from.Name(), to.Name(), to.Name(), from.Name()))
+}
+
+func textRolledBackAlready(app string, to int, ago time.Duration, who string) string {
+	return fmt.Sprintf("%s was rolled back to r%d %s ago by %s: name the release with to=", app, to, muru.FormatMeasured(ago), who)
+}
+
+func reportSplit(app string, s muru.Split) Report { return Report(fmt.Sprintf("%s split: %s", app, s)) }
+
+func reportPromoted(id, old muru.ReleaseID) Report {
+	return Report(fmt.Sprintf("%s serves 100%% of %s", id, id.App) + keptWarm(", ", old))
+}
+
+func reportStopped(what string) Report { return Report(what + " stopped") }
+
+func textObserveFailed(id muru.ReleaseID, gate string) string {
+	return fmt.Sprintf("gate failed on %s: %s", id, gate)
+}
+
+func textObserveNoData(id muru.ReleaseID, c, least int, after time.Duration) string {
+	return fmt.Sprintf("no data on %s: %d of %d requests after %s", id, c, least, muru.FormatMeasured(after))
+}
+
+// Reports of wishes that were true already.
+
+func reportServesAlready(id muru.ReleaseID) Report {
+	return Report(fmt.Sprintf("%s serves 100%% of %s already", id, id.App))
+}
+
+func reportStoppedAlready(what string) Report { return Report(what + " is stopped already") }
+
+func reportEndedAlready(r muru.Rollout) Report {
+	return Report(fmt.Sprintf("rollout %d is %s already: %s", r.Number, r.State, r.Message))
+}
+
+func reportPausedAlready(r muru.Rollout) Report {
+	return Report(fmt.Sprintf("rollout %d is paused already: %s", r.Number, r.Message))
+}
+
+func reportNothingToRollBack(id, serving muru.ReleaseID) Report {
+	if serving.IsZero() {
+		return Report(fmt.Sprintf("%s does not serve %s, and neither does another release", id, id.App))
+	}
+	return Report(fmt.Sprintf("%s does not serve %s: %s does", id, id.App, serving.Name()))
+}
+
+// Events.
+
+func eventAppCreated(r muru.Route) string {
+	hosts, path := "*", r.Path
+	if len(r.Hosts) > 0 {
+		hosts = strings.Join(r.Hosts, ",")
+	}
+	if path == "" {
+		path = "/"
+	}
+	return hosts + path
+}
+
+func eventAppChanged(keyword, was, is, who string) string {
+	return fmt.Sprintf("%s: %s to %s by %s", keyword, was, is, who)
+}
+
+func eventAppStopped(who string, n int) string { return fmt.Sprintf("by %s: %d releases", who, n) }
+
+func eventAppRolledBack(from, to muru.ReleaseID, who, reason string) string {
+	return because(fmt.Sprintf("from %s to %s by %s", from.Name(), to.Name(), who), reason)
+}
+
+func eventSplitChanged(s muru.Split, who string) string { return fmt.Sprintf("%s by %s", s, who) }
+
+func eventStarting(p muru.ReleasePlan) string {
+	source := p.Source
+	if p.Kind == muru.External {
+		source = p.Upstream
+	}
+	return fmt.Sprintf("%s from %s: %d workers x %d threads", p.Kind, source, p.Workers, p.Threads)
+}
+
+const eventHeld = "ready and held: not serving"
+
+func eventFailedToStart(cause string) string { return "failed to start: " + cause }
+
+func eventDraining(requests, streams, websockets int) string {
+	return fmt.Sprintf("%d requests, %d streams, %d websockets open", requests, streams, websockets)
+}
+
+func eventWarm(took time.Duration, d muru.Drained) string {
+	return fmt.Sprintf("drained in %s, cut %d requests, %d streams, %d websockets",
+		muru.FormatMeasured(took), d.Requests, d.Streams, d.WebSockets)
+}
+
+func eventStopped(who string) string { return "by " + who }
+
+func eventPromoted(id, old muru.ReleaseID, who string) string {
+	return fmt.Sprintf("100%% of %s by %s", id.App, who) + keptWarm(", ", old)
+}
+
+func eventRolloutStarted(r muru.Rollout) string {
+	plans := make([]string, len(r.Steps))
+	for i, s := range r.Steps {
+		plans[i] = s.Plan()
+	}
+	return fmt.Sprintf("rollout %d against %s: %s", r.Number, r.Baseline.Name(), strings.Join(plans, ", "))
+}
+
+func eventSlow(perMinute float64, s muru.Share, needs time.Duration, least int) string {
+	rate := fmt.Sprintf("%.0f", perMinute)
+	if perMinute < 10 {
+		rate = fmt.Sprintf("%.1f", perMinute)
+	}
+	return fmt.Sprintf("at %s requests/min a %s step needs about %s for %d requests: use probes, a higher step or traffic()",
+		rate, s, biggestUnit(needs), least)
+}
+
+// biggestUnit prints a duration in its biggest unit, cut down: 16 h.
+func biggestUnit(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// eventAtStep begins the events that say what was seen in a step.
+func eventAtStep(k int, s muru.Share, text string) string {
+	return fmt.Sprintf("step %d at %s: %s", k, s, text)
+}
+
+func eventBothBad(what string, candidate, baseline, limit muru.Measure) string {
+	return fmt.Sprintf("%s %s and baseline %s are both over the limit of %s: not the candidate's fault, not rolled back",
+		what, candidate, baseline, limit)
+}
+
+func eventNoData(c, least int, after time.Duration, policy muru.NoData) string {
+	what := "asking for approval"
+	if policy == muru.NoDataRollback {
+		what = "rolling back"
+	}
+	return fmt.Sprintf("%d of %d requests after %s: %s", c, least, muru.FormatMeasured(after), what)
+}
+
+func eventGateError(gate, what string) string {
+	return fmt.Sprintf("%s: %s; asked again every second", gate, what)
+}
+
+// eventRollout is the form of most of a rollout's events.
+func eventRollout(number int, message string) string {
+	return fmt.Sprintf("rollout %d: %s", number, message)
+}
+
+func eventRolledBack(number int, message string) string {
+	return eventRollout(number, message) + "; the candidate is kept for inspection"
+}
+
+// eventApproved names what was approved, and what the gates said when they
+// were asked again: a person may go on without proof.
+func eventApproved(number int, what, who string, gates muru.Result) string {
+	return fmt.Sprintf("rollout %d: %s by %s; gates asked again: %s", number, what, who, gates)
+}
+
+func eventPaused(number int, who string, s muru.Share, reason string) string {
+	return fmt.Sprintf("rollout %d %s", number, messageBy(who, s, reason))
+}
+
+func eventRunStarted(file, args, who string) string {
+	if args != "" {
+		file += " " + args
+	}
+	return file + " by " + who
+}
+
+func eventRunFinished(took time.Duration) string { return "in " + muru.FormatMeasured(took) }
+
+// eventRunEnded is run.failed and run.cancelled: why, and what was put back.
+func eventRunEnded(why string, released []string) string {
+	why, _, _ = strings.Cut(why, "\n")
+	if len(released) == 0 {
+		return why
+	}
+	return why + "; " + strings.Join(released, ", ")
+}
+
+func releasedRollout(number int) string { return fmt.Sprintf("aborted rollout %d", number) }
+func releasedSplit(app string) string   { return app + " split put back" }
