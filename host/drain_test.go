@@ -270,7 +270,7 @@ func TestWebSocketIsToldThatItsReleaseGoesAway(t *testing.T) {
 	}
 	c.end(t)
 	eventually(t, "the server's end", func() bool {
-		lines, _ := h.Logs(t.Context(), shop, muru.LogQuery{Match: "socket closed with 1001"})
+		lines, _ := h.Logs(t.Context(), shop, muru.LogQuery{Match: "^socket closed"})
 		return len(lines) == 1
 	})
 }
