@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,6 +179,15 @@ func TestRequestThatAWorkerNeverReadIsGivenToAnother(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "all its threads to stop", func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, task := range tasks {
+			if text, _ := os.ReadFile(task); !strings.Contains(string(text), ") T ") {
+				return false
+			}
+		}
+		return len(tasks) > 0
+	})
 	c := begin(t.Context(), b, "/orders/1")
 	inside(t, h, 1)
 	<-time.After(50 * time.Millisecond)

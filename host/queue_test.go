@@ -29,17 +29,9 @@ func TestQueueIsFirstComeFirstServedAndItsWaitExact(t *testing.T) {
 	b := start(t, h, python(t, one))
 	busy, release := waiting(t, b, 1)
 	inside(t, h, 1)
-	order := make(chan int, 5)
 	var calls []*call
 	for i := range 5 {
-		c := &call{answer: &answer{}, done: make(chan struct{})}
-		c.onBody = func() error { order <- i; return nil }
-		x := get("/orders", c.answer)
-		go func() {
-			defer close(c.done)
-			c.Outcome = b.Do(t.Context(), x)
-		}()
-		calls = append(calls, c)
+		calls = append(calls, begin(t.Context(), b, "/orders"))
 		queued(t, h, i+1)
 	}
 	if _, started := calls[0].x.QueueWait(); started {
@@ -48,10 +40,14 @@ func TestQueueIsFirstComeFirstServedAndItsWaitExact(t *testing.T) {
 	<-time.After(100 * time.Millisecond)
 	release()
 	wantOK(t, busy[0].end(t))
+	var before time.Time
 	for i, c := range calls {
 		wantOK(t, c.end(t))
-		if got := <-order; got != i {
-			t.Errorf("request %d was answered as number %d", got, i)
+		wait, _ := c.x.QueueWait()
+		if at := c.x.Arrived.Add(wait); at.Before(before) {
+			t.Errorf("request %d was started before number %d", i, i-1)
+		} else {
+			before = at
 		}
 		if wait, started := c.x.QueueWait(); !started || wait < 100*time.Millisecond || wait > 10*time.Second {
 			t.Errorf("queue wait %v", wait)

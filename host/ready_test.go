@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -155,40 +154,5 @@ func TestStateDirectoryIsChecked(t *testing.T) {
 	long := New(Options{StateDir: "/tmp/" + strings.Repeat("x", 120), Reporter: &recorder{}})
 	if err := long.Open(t.Context()); muru.KindOf(err) != muru.KindUsage || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a long path: %v", err)
-	}
-}
-
-func TestDigestFollowsTheSource(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	digestNow := func() string {
-		t.Helper()
-		plan, err := Inspect(muru.ReleasePlan{Kind: muru.Python, Source: dir, Entry: "app:application", Workers: 1, Threads: 1})
-		if err != nil || plan.Digest == "" || plan.Source != dir {
-			t.Fatalf("%+v, %v", plan, err)
-		}
-		return plan.Digest
-	}
-	write("app.py", "one")
-	first := digestNow()
-	write("__pycache__/app.pyc", "x")
-	write(".git/HEAD", "x")
-	if digestNow() != first {
-		t.Error("what is no source changed it")
-	}
-	write("pkg/more.py", "two")
-	second := digestNow()
-	if second == first {
-		t.Error("a new file did not change it")
-	}
-	write("app.py", "other")
-	if digestNow() == second {
-		t.Error("a change did not change it")
 	}
 }

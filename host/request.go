@@ -40,7 +40,6 @@ type request struct {
 	class      class
 	cut        error                   // why muru ended it; nil if it did not
 	cancel     context.CancelCauseFunc // ends what runs for it, for HTTP
-	away       func()                  // says goodbye on a WebSocket
 	drains     []*drain                // that wait for it
 	hard, soft *time.Timer             // nil when off
 	began      time.Time               // dispatched

@@ -155,7 +155,7 @@ func TestStackOfBacktrackingExpressionIsCaptured(t *testing.T) {
 func TestSoftTimeoutReportsOnceAndLeavesTheRequestAlone(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Soft = 100 * time.Millisecond }))
-	wantOK(t, do(t.Context(), b, "/sleep?s=0.4"))
+	wantOK(t, do(t.Context(), b, "/sleep?s=1"))
 	message := events.wait(t, muru.WorkerSlow, "past the soft timeout of 100 ms; at app.py line 25 in sleep")
 	if n := len(events.of(muru.WorkerSlow)); n != 1 {
 		t.Errorf("%d events, want 1: %s", n, message)
@@ -164,11 +164,11 @@ func TestSoftTimeoutReportsOnceAndLeavesTheRequestAlone(t *testing.T) {
 
 func TestSlowClientDoesNotCountAgainstHardTimeout(t *testing.T) {
 	h, events := newHost(t, Options{})
-	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = 300 * time.Millisecond }))
+	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = time.Second }))
 	a, slow := &answer{}, 0
 	a.onBody = func() error {
 		if slow++; slow <= 4 {
-			<-time.After(150 * time.Millisecond)
+			<-time.After(400 * time.Millisecond)
 		}
 		return nil
 	}
@@ -181,8 +181,8 @@ func TestSlowClientDoesNotCountAgainstHardTimeout(t *testing.T) {
 
 func TestStreamIsBoundOnlyUntilItsHead(t *testing.T) {
 	h, _ := newHost(t, Options{})
-	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = 200 * time.Millisecond }))
-	wantOK(t, do(t.Context(), b, "/stream?parts=50"))
+	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = time.Second }))
+	wantOK(t, do(t.Context(), b, "/stream?parts=130"))
 }
 
 func TestStacksShowEachThreadWithItsRequest(t *testing.T) {

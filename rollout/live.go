@@ -108,6 +108,7 @@ func (a *actor) putStep(c change) {
 	l.examiner.begin(opening{
 		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
 	})
+	l.Verdicts = l.examiner.verdicts(now) // those of the last step say nothing of this one
 	l.swapped, l.swappedAt, l.seen, l.Share = true, now, now, l.Step.Share
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
 	a.welcomeBack(c.moves)

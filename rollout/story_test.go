@@ -141,7 +141,7 @@ func TestBothBadIsNotTheCandidatesFault(t *testing.T) {
 		w.baseAndCandidate()
 		w.canary()
 		for range 80 {
-			time.Sleep(900 * time.Millisecond) // never at the moment of a swap
+			time.Sleep(900 * time.Millisecond)            // never at the moment of a swap
 			w.edge.Send(rel(1), 2, 503, time.Millisecond) // the baseline is the worse one at any moment
 			w.edge.Send(rel(1), 18, 200, time.Millisecond)
 			w.edge.Send(rel(2), 9, 200, time.Millisecond)
