@@ -107,7 +107,7 @@ func TestExternalServerTakesItsShareAndIsTakenOutWhenItIsGone(t *testing.T) {
 	defer other.Close()
 	s.must(fmt.Sprintf(`deploy("shop", upstream = %q, hold = True)`, other.Listener.Addr()))
 	s.fails(`logs("shop@r2")`, `logs: shop@r2 is external: its server keeps its own log`)
-	r := s.candidate(nil)
+	r := s.candidate(crashesAlone)
 	v := s.come(8, "/", time.Millisecond, 10*time.Second)
 	if !eventuallyIn(10*time.Second, func() bool {
 		return v.seen("200 hello from shop@r2\n") > 100 && v.seen("200 hello from shop@r1\n") > 100

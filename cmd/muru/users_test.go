@@ -29,6 +29,9 @@ func (s *stage) candidate(change func(*rollout.CanaryRequest)) muru.Rollout {
 	return r
 }
 
+// crashesAlone leaves no other gate the data to fail first.
+func crashesAlone(req *rollout.CanaryRequest) { req.MinRequests = 1_000_000 }
+
 // ends waits until a rollout has ended in a state with a message.
 func (s *stage) ends(r muru.Rollout, state muru.RolloutState, message string) {
 	s.t.Helper()
@@ -48,7 +51,7 @@ func TestNoUserSeesTheWorkerOfACandidateKilled(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.must(`deploy("shop", SHOP, hold = True)`)
-	r := s.candidate(nil)
+	r := s.candidate(crashesAlone)
 	v := s.come(16, "/slow", 0, 10*time.Second)
 	if !eventuallyIn(10*time.Second, func() bool { return v.seen("200 hello from shop@r2\n") > 20 }) {
 		t.Fatal("the candidate gets no traffic")
