@@ -35,7 +35,7 @@ func startMuru(t *testing.T, recipe string, flags ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipe = strings.ReplaceAll(recipe, "SHOP", strconv.Quote(apps+"/shop"))
+	recipe = strings.NewReplacer("SHOP", strconv.Quote(apps+"/shop"), "BROKEN", strconv.Quote(apps+"/broken")).Replace(recipe)
 	if err := os.WriteFile(filepath.Join(dir, "r.star"), []byte(recipe), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +185,44 @@ print("pids " + " ".join([str(w.pid) for w in workers()]))
 		t.Errorf("the request that was being answered got %+v", a)
 	}
 	gone(t, pids)
+}
+
+func TestWhateverARunWaitsForAnInterruptEndsIt(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]string{
+		"a release that hangs": `deploy("shop", BROKEN, entry = "hangs:application")`,
+		"a command":            `sh("sleep 3600")`,
+		"a sleep":              `sleep("1h")`,
+		"traffic":              `traffic("shop", duration = "1h")`,
+		"an answer":            `probe("shop@r1", "/never", within = "1h")`,
+		"branches":             `parallel([lambda: sleep("1h"), lambda: sh("sleep 3600")])`,
+		"a computation":        `sorted([x * y for x in range(100000) for y in range(100000)])`,
+		"a poll":               `wait(lambda: False, every = "1h")`,
+		"an observation":       `observe("shop@r1", hold = "1h")`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startMuru(t, `
+def main():
+    deploy("shop", SHOP, workers = 1)
+    print("pids " + " ".join([str(w.pid) for w in workers()]))
+    `+call+`
+    print("not reached")
+`)
+			pids := p.pids()
+			// Where it is now nobody can see from outside; wherever, it ends.
+			<-time.After(200 * time.Millisecond)
+			asked := time.Now()
+			p.signal(syscall.SIGINT)
+			if status := p.status(); status != 130 || !strings.Contains(p.printed(), "interrupted by SIGINT") || strings.Contains(p.printed(), "not reached") {
+				t.Errorf("status %d:\n%s", status, p.printed())
+			}
+			if took := time.Since(asked); took > 15*time.Second { // a worker that does not end has 5 seconds
+				t.Errorf("it took %v", took)
+			}
+			gone(t, pids)
+		})
+	}
 }
 
 // The workers of a killed muru print on into their files.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"net/http"
 	"regexp"
 	"syscall"
 	"testing"
@@ -272,15 +275,24 @@ func TestRollbackIsAtOnceAndWithoutAFailure(t *testing.T) {
 func TestDeploysUnderLoadFailNobody(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	stream := s.get("/stream?2") // as a plain visitor would: it ends by itself
-	if stream.err != nil {
-		t.Fatal(stream.err)
+	s.must(`deploy("shop", SHOP, timeouts = {"stream": "500ms"})`)
+	endless, err := http.Get(s.url + "/stream?3600")
+	if err != nil {
+		t.Fatal(err)
 	}
-	go s.get("/stream?3600") // ends with its release
-	v := s.come(20, "/slow?0.005", 100*time.Millisecond, 10*time.Second)
+	defer endless.Body.Close()
+	v := s.come(20, "/slow?0.005", 100*time.Millisecond, 10*time.Second) // 200 requests a second
+	began := time.Now()
 	for range 5 {
-		s.must(`deploy("shop", SHOP, timeouts = {"stream": "500ms"})`)
+		s.must(`deploy("shop", SHOP)`)
 	}
-	s.serves("shop@r6")
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the deploys took %v", took)
+	}
+	s.serves("shop@r7")
 	v.wantOnlyGreetings(t)
+	if _, err := io.Copy(io.Discard, endless.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the endless stream ends with %v", err)
+	}
+	s.waitEvent("release.warm", `^shop@r2 drained in .*, cut 0 requests, 1 streams, 0 websockets$`)
 }
