@@ -3,6 +3,8 @@ package starlark
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +79,9 @@ func TestSessionLoadsFromItsDirectoryAndReadsAnew(t *testing.T) {
 	if got := eval(t, session, `load("lib/k.star", "f", g = "f")`) + eval(t, session, "f() + g()"); got != "2" {
 		t.Errorf("got %q", got)
 	}
-	write(t, s, "lib/k.star", "def f():\n    return 2\n")
+	if err := os.WriteFile(filepath.Join(s.dir, "lib/k.star"), []byte("def f():\n    return 2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if got := eval(t, session, `load("lib/k.star", "f")`) + eval(t, session, "f()"); got != "2" {
 		t.Errorf("loaded again: %q", got)
 	}
@@ -240,7 +244,7 @@ func TestIncompleteInputsGoOn(t *testing.T) {
 		{"if x:\n    y = 1\nelse:", true}, {"if x:\n    y = 1\nelse:\n    y = 2\n", false}, {"for x in y:", true}, {"for x in y:\n    f(x)", true},
 		{"formula = 1", false}, {"iffy(1)", false}, {"defer", false},
 		{`x = """abc`, true}, {"x = \"\"\"abc\n\nstill", true}, {"x = \"\"\"abc\n\"\"\"", false}, {"'''", true}, {`x = "abc`, false}, {`x = "a\"b"`, false}, {`r"\"`, false}, {`r"""\"""`, true},
-		{"x = 1 + \\", true}, {"x = 1 + \\\n2", false}, {"# if x:", false}, {"f(1) # (", false}, {"f('(')", false}, {"f)", false}, {"f(]", true}, {"(]]", false},
+		{"x = 1 + \\", true}, {"x = 1 + \\\n2", false}, {"# if x:", false}, {"f(1) # (", false}, {"f('(')", false}, {"f)", false}, {"f(]", false}, {"(]]", false},
 		{"x = 1\ndef f():\n    pass", true}, {"def f():\n    pass\nf()", false}, {"f(1,\n\n", true}, {"if x: # {", true},
 	} {
 		if got := Incomplete(c.input); got != c.want {
