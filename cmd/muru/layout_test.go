@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"muru/builtins": {"muru/rollout", "muru/starlark"},
 	"muru/recipes":  {},
 	"muru/bench":    {"muru/edge", "muru/host", "muru/rollout"},
-	"muru/cmd/muru": {"muru/edge", "muru/host", "muru/rollout", "muru/starlark", "muru/builtins", "muru/stdlib"},
+	"muru/cmd/muru": {"muru/control", "muru/edge", "muru/host", "muru/rollout", "muru/starlark", "muru/builtins", "muru/stdlib"},
 }
 
 // mayUse is who may import libraries that only one part of the house knows.
