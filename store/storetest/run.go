@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -190,14 +191,12 @@ func (e *env) holds(cmps []store.Cmp) bool {
 
 // gets reads what the Gets of a branch returned.
 func (e *env) gets(branch []store.Op, before, after store.Rev) (found []store.KV) {
-	wrote := make(map[string]bool)
-	for _, o := range branch {
-		wrote[o.Key] = wrote[o.Key] || o.Kind == store.OpPut || o.Kind == store.OpDel
+	for i, o := range branch {
 		if o.Kind != store.OpGet {
 			continue
 		}
 		rev := before
-		if wrote[o.Key] {
+		if slices.ContainsFunc(branch[:i], func(earlier store.Op) bool { return writesKey(earlier, o.Key) }) {
 			rev = after
 		}
 		from, to := store.Only(o.Key)
@@ -206,6 +205,13 @@ func (e *env) gets(branch []store.Op, before, after store.Rev) (found []store.KV
 		found = append(found, append(page.KVs, store.KV{})[0])
 	}
 	return found
+}
+
+func writesKey(o store.Op, key string) bool {
+	if o.Kind == store.OpDelRange {
+		return o.Key <= key && (o.To == "" || key < o.To)
+	}
+	return o.Kind != store.OpGet && o.Key == key
 }
 
 // get shows one key, "none" when it is not there.

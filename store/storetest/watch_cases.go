@@ -41,6 +41,26 @@ var watchCases = []testCase{
 		e.want("puts", w.next(), "1: +b=1 +a=2 +c=3")
 		e.want("deletions", w.next(), "2: -b -c +a=4")
 	}},
+	{"AnyNumberOfChangesIsOneBatch", func(e *env) {
+		const puts = 7
+		for i := range puts {
+			var ops []store.Op
+			for j := range store.MaxOps {
+				ops = append(ops, e.put(fmt.Sprintf("%d/%03d", i, j), ""))
+			}
+			e.do(ops...)
+		}
+		e.do(e.delRange("", ""))
+		w := e.watch("", "", 1)
+		for i := range puts + 1 {
+			want := store.MaxOps
+			if i == puts {
+				want = puts * store.MaxOps
+			}
+			batch, _ := w.batch()
+			e.want("changes", fmt.Sprint(batch.Rev-e.base, len(batch.Events)), fmt.Sprint(i+1, want))
+		}
+	}},
 	{"AWatchSeesItsRangeOnly", func(e *env) {
 		w := e.watch("b", "c", 1)
 		e.do(e.put("a", "1"))
