@@ -17,6 +17,7 @@ import (
 	"muru/edge"
 	"muru/host"
 	"muru/rollout"
+	"muru/store"
 )
 
 // The deadlines of the shutdown, in its order.
@@ -24,9 +25,10 @@ const (
 	drainEdgeFor  = 15 * time.Second // requests that are being answered
 	stopEngineFor = 5 * time.Second
 	stopHostFor   = 10 * time.Second // workers that finish, then end
+	stopStateFor  = 5 * time.Second  // the last events on their way to the disk
 )
 
-// keepEvents is how many events the log keeps.
+// keepEvents is how many events the log holds in memory.
 const keepEvents = 100_000
 
 // A house is everything that serves: event log, edge, host and engine in one
@@ -68,7 +70,9 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 	log := slog.New(slog.NewJSONHandler(diagnostics, nil))
 	h.close = append(h.close, func(context.Context) error { return errors.Join(access.Close(), diagnostics.Close()) }, unlock)
 
-	h.events = rollout.NewLog(rollout.RealClock{}, keepEvents)
+	if err := h.openEvents(ctx); err != nil {
+		return h, err
+	}
 	reporter := rollout.NewReporter(h.events)
 	h.edge = edge.New(edge.Options{AccessLog: access, Token: h.token, Log: log})
 	h.host = host.New(host.Options{StateDir: h.state, Reporter: reporter, Log: log})
@@ -78,8 +82,13 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 	h.before(stopHostFor, h.host.Close)
 	h.engine = rollout.New(rollout.Options{
 		Edge: h.edge, Host: h.host, Clock: rollout.RealClock{}, Log: h.events, Reporter: reporter,
+		Bug: func(message string) { log.Error(message) },
 	})
 	h.before(stopEngineFor, h.engine.Close)
+	// Before the listener opens: what served before is ready then, or has failed.
+	if err := h.engine.Restore(ctx); err != nil {
+		return h, err
+	}
 	addr, err := h.edge.Listen(ctx, listen)
 	if err != nil {
 		return h, err
@@ -90,7 +99,7 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 	h.before(drainEdgeFor, func(context.Context) error { return nil })
 	reporter.Report(muru.Event{
 		Kind: muru.DaemonStarted, Subject: "muru",
-		Message: fmt.Sprintf("%s, pid %d, 0 apps", version, os.Getpid()),
+		Message: fmt.Sprintf("%s, pid %d, %d apps", version, os.Getpid(), len(h.engine.Apps())),
 	})
 	return h, nil
 }
@@ -109,8 +118,26 @@ func (h *house) before(limit time.Duration, step func(context.Context) error) {
 	}}, h.close...)
 }
 
+// openEvents opens the state file and the event log in it. Both are closed
+// after everything that reports.
+func (h *house) openEvents(ctx context.Context) error {
+	path := filepath.Join(h.state, "state.db")
+	state, err := store.Open(path, store.Options{})
+	if err != nil {
+		return err
+	}
+	h.before(stopStateFor, func(context.Context) error { return state.Close() })
+	h.events, err = rollout.OpenLog(ctx, state, rollout.LogOptions{Max: keepEvents, Path: path})
+	if err != nil {
+		return err
+	}
+	h.before(stopStateFor, h.events.Close)
+	return nil
+}
+
 // Close shuts down in order: the listener and the requests on it, the engine,
-// the workers, the logs, the state directory. Each has its own deadline, and
+// the workers, the event log and the state file, the other logs, the state
+// directory. Each has its own deadline, and
 // a failing step does not keep the later ones from running.
 func (h *house) Close(ctx context.Context) error {
 	var errs []error
