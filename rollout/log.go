@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"muru"
 )
@@ -17,11 +18,14 @@ const defaultLogSize = 100_000
 // is dropped.
 const subscriberBuffer = 1024
 
-// A Log is the numbered record of what happened. It lives in memory and keeps
-// the newest events up to its size. Its methods are safe for concurrent use.
+// A Log is the numbered record of what happened. [NewLog] makes one that lives
+// in memory, [OpenLog] one that keeps its events in a store as well. In memory
+// it holds the newest events up to its size. Its methods are safe for
+// concurrent use.
 type Log struct {
 	clock Clock
 	max   int
+	disk  *logDisk // nil: in memory only
 
 	mu     sync.Mutex // guards what is below
 	events []muru.Event
@@ -29,8 +33,8 @@ type Log struct {
 	subs   map[chan muru.Event]func()
 }
 
-// NewLog returns an empty log that keeps max events; 0 means 100,000. A nil
-// clock is [RealClock].
+// NewLog returns an empty log in memory that keeps max events; 0 means
+// 100,000. A nil clock is [RealClock].
 func NewLog(clock Clock, max int) *Log {
 	if clock == nil {
 		clock = RealClock{}
@@ -42,15 +46,26 @@ func NewLog(clock Clock, max int) *Log {
 }
 
 // Append numbers e, stamps it with the time unless it has one, keeps it and
-// hands it to the subscribers. It returns the event as kept and never waits.
+// hands it to the subscribers. It never waits: a log on a store writes it
+// within 50 ms, in order with all others. While a transaction of the engine is
+// on its way to the disk, e gets its number after the transaction's events;
+// it is returned without one then.
 func (l *Log) Append(e muru.Event) muru.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seq++
-	e.Seq = l.seq
 	if e.Time.IsZero() {
 		e.Time = l.clock.Now()
 	}
+	if l.disk != nil {
+		return l.appendDurable(e)
+	}
+	return l.showLocked(e)
+}
+
+// showLocked gives an event its number, keeps it and hands it out.
+func (l *Log) showLocked(e muru.Event) muru.Event {
+	l.seq++
+	e.Seq = l.seq
 	l.events = append(l.events, e)
 	// Dropping a tenth at a time keeps the cost of an append constant.
 	if len(l.events) > l.max+l.max/10 {
@@ -88,23 +103,41 @@ func (l *Log) Subscribe(ctx context.Context) <-chan muru.Event {
 	return ch
 }
 
-// Query returns the events that q selects, oldest first.
+// Query returns the events that q selects, oldest first. What memory does not
+// hold any more is read from the store, if there is one; a store that cannot
+// be read leaves those out.
 func (l *Log) Query(q EventQuery) []muru.Event {
 	l.mu.Lock()
 	events := l.events[max(0, len(l.events)-l.max):]
+	first := l.seq + 1
 	l.mu.Unlock()
+	if len(events) > 0 {
+		first = events[0].Seq
+	}
 	// The slice above is never written to again: appends go behind it.
-	var found []muru.Event
-	for i := len(events) - 1; i >= 0; i-- {
-		if q.Limit > 0 && len(found) == q.Limit {
-			break
-		}
-		if q.selects(events[i]) {
-			found = append(found, events[i])
-		}
+	found, done := q.collect(nil, events)
+	if !done && l.disk != nil {
+		found = l.disk.older(q, found, first)
 	}
 	slices.Reverse(found)
 	return found
+}
+
+// collect adds the events that q selects, newest first. done means that no
+// older event can be wanted.
+func (q EventQuery) collect(found, events []muru.Event) (all []muru.Event, done bool) {
+	for _, e := range slices.Backward(events) {
+		if q.Limit > 0 && len(found) == q.Limit {
+			return found, true
+		}
+		if q.selects(e) {
+			found = append(found, e)
+		}
+	}
+	// Events are in the order of their times, but for a clock set back: the
+	// search goes on a while past the first that is too old.
+	over := len(events) > 0 && !q.Since.IsZero() && events[0].Time.Before(q.Since.Add(-time.Hour))
+	return found, over || q.Limit > 0 && len(found) == q.Limit
 }
 
 // selects reports whether q wants e.
