@@ -15,7 +15,7 @@ func connect(stateDir string) (control.Muru, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &muru.Error{Kind: muru.KindFailed, Message: "no muru serves at " + path, Hint: "muru serve starts one", Err: control.ErrNoDaemon}
+	return control.NewClient(path, version), nil
 }
 
 // socketPath is where the muru of a state directory answers. A directory

@@ -47,13 +47,13 @@ func (c *cli) commands() []*cobra.Command {
 // execute runs the command line args and returns the exit status. It returns
 // only when everything it started has ended.
 func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return executeOn(&cli{stdin: stdin, stdout: stdout, stderr: stderr, connect: connect}, args)
-}
-
-func executeOn(c *cli, args []string) int {
 	ctx, signals, stop := untilSignal(context.Background())
 	defer stop()
-	c.signals = signals
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, signals: signals, connect: connect}
+	return c.execute(ctx, args)
+}
+
+func (c *cli) execute(ctx context.Context, args []string) int {
 	root := newRoot(c)
 	root.SetArgs(args)
 	return report(c.stderr, root.ExecuteContext(ctx))

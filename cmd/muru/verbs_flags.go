@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,7 +112,7 @@ func (a *argument) set(word string) error {
 
 // addFlags defines the flags of one parameter.
 func (a *argument) addFlags(cmd *cobra.Command) {
-	name, doc := flagName(a.param), a.param.Doc
+	name, doc := flagName(a.param), wordsOfDoc(a.param)
 	if shapeOf(a.param) == onOff {
 		a.addSwitch(cmd)
 		return
@@ -208,6 +209,19 @@ func placeholder(p builtins.Param) string {
 		return "TEXT"
 	}
 	return strings.ToUpper(typ)
+}
+
+// dictInDoc is a dict of one item as the doc of a parameter shows it.
+var dictInDoc = regexp.MustCompile(`\{"([^"]+)": "?([^"}]+)"?\}`)
+
+// wordsOfDoc is the doc of a parameter, with a dict in it as it is typed on
+// the command line.
+func wordsOfDoc(p builtins.Param) string {
+	if shapeOf(p) != manyPairs {
+		return p.Doc
+	}
+	doc := dictInDoc.ReplaceAllString(p.Doc, "$1=$2")
+	return strings.ReplaceAll(doc, "None: off", "off switches it off")
 }
 
 // quotedWords returns the words of a type that takes only some: those in
