@@ -84,7 +84,7 @@ func (v *command) addCompletion(cmd *cobra.Command) {
 			if a.param.Type.String() == "release" && len(args) > 0 {
 				return v.releasesOf(args[0], word), cobra.ShellCompDirectiveNoFileComp
 			}
-			return begin(quotedWords(a.param.Type.String()), word), cobra.ShellCompDirectiveNoFileComp
+			return beginningWith(quotedWords(a.param.Type.String()), word), cobra.ShellCompDirectiveNoFileComp
 		}
 		if err := cmd.RegisterFlagCompletionFunc(flagName(a.param), complete); err != nil {
 			panic("BUG: " + err.Error())
@@ -119,7 +119,7 @@ func (v *command) names(typ, param, word string) []string {
 			}
 		}
 	}
-	return begin(names, word)
+	return beginningWith(names, word)
 }
 
 // releasesOf are the short names of the releases of the app that target is,
@@ -140,7 +140,7 @@ func (v *command) releasesOf(target, word string) []string {
 			names = append(names, r.Name+end)
 		}
 	}
-	return begin(names, word)
+	return beginningWith(names, word)
 }
 
 // completeRuns completes the number of a run; all of them, or those that
@@ -161,7 +161,7 @@ func completeRuns(c *cli, state *string, all bool) cobra.CompletionFunc {
 				names = append(names, strconv.Itoa(r.Number)+"\t"+r.File)
 			}
 		}
-		return begin(names, word), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(names, word), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -175,7 +175,7 @@ func (c *cli) stateForCompletion(stateDir string) (control.State, bool) {
 	return s, err == nil
 }
 
-// begin keeps the words that begin with prefix.
-func begin(words []string, prefix string) []string {
+// beginningWith keeps the words that begin with prefix.
+func beginningWith(words []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, prefix) })
 }
