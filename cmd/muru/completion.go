@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,14 +50,26 @@ releases, rollouts and runs of the muru that serves.
 	}
 }
 
-// bashCompletion prints the script for bash. Bash breaks words at "@", so
-// that "shop@r6" would be three: the script takes it out of the breaks.
+// bashExtra follows cobra's script. Bash breaks words at "@", so that
+// "shop@r6" would be three: "@" is taken out of the breaks. And what the
+// package bash-completion would bring along is there when it is not.
+const bashExtra = `
+COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref() {
+        cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+        words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+    }
+fi
+`
+
+// bashCompletion prints the script for bash.
 func bashCompletion(c *cli, root *cobra.Command) error {
 	var script bytes.Buffer
 	if err := root.GenBashCompletionV2(&script, true); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
-	_, err := fmt.Fprintf(c.stdout, "%s\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n", script.String())
+	_, err := io.WriteString(c.stdout, script.String()+bashExtra)
 	return err
 }
 
