@@ -61,6 +61,9 @@ func RoundTrip(err error) (*Error, error) {
 	return w.error(), nil
 }
 
+// StateDir is DefaultStateDir of anybody.
+var StateDir = stateDir
+
 // Bounds of the package.
 const (
 	MaxPath = maxPath

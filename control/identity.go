@@ -42,7 +42,7 @@ func (s *Server) identityOf(conn net.Conn) *identity {
 	if err != nil {
 		return &identity{err: muru.Errorf(muru.KindDenied, "the system does not say who asks: %w", err)}
 	}
-	id := &identity{by: userName(p.uid), uid: p.uid}
+	id := &identity{by: s.nameOf(p.uid), uid: p.uid}
 	if !admits(p, os.Geteuid(), s.group) {
 		owner := userName(os.Geteuid())
 		e := muru.Errorf(muru.KindDenied, "%s may not use this muru: it is %s's", id.by, owner).
@@ -54,6 +54,18 @@ func (s *Server) identityOf(conn net.Conn) *identity {
 		id.err = e
 	}
 	return id
+}
+
+// nameOf is userName, asked once for each user that has a name.
+func (s *Server) nameOf(uid int) string {
+	if name, ok := s.names.Load(uid); ok {
+		return name.(string)
+	}
+	name, known := lookupUser(uid)
+	if known {
+		s.names.Store(uid, name)
+	}
+	return name
 }
 
 // admits reports whether p may use a muru of owner whose socket is of group,

@@ -205,10 +205,16 @@ func lookupGroup(name string) (int, error) {
 
 // userName names a user as events show it.
 func userName(uid int) string {
+	name, _ := lookupUser(uid)
+	return name
+}
+
+// lookupUser returns the user's name, or a text that will do.
+func lookupUser(uid int) (name string, known bool) {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && u.Username != "" {
-		return u.Username
+		return u.Username, true
 	}
-	return "uid " + strconv.Itoa(uid)
+	return "uid " + strconv.Itoa(uid), false
 }
 
 func groupName(gid int) string {

@@ -184,6 +184,24 @@ func TestSocketIsFoundWhereItIsSaidToBe(t *testing.T) {
 	}
 }
 
+func TestStateDirectoryFollowsTheXDGSpecification(t *testing.T) {
+	for _, c := range []struct {
+		root             bool
+		xdg, home, state string
+	}{
+		{true, "/x", "/root", "/var/lib/muru"},
+		{false, "/x", "/home/ana", "/x/muru"},
+		{false, "relative", "/home/ana", "/home/ana/.local/state/muru"},
+		{false, "", "/home/ana", "/home/ana/.local/state/muru"},
+		{false, "", "", ""},
+	} {
+		got, err := control.StateDir(c.root, c.xdg, c.home)
+		if got != c.state || (err != nil) != (c.state == "") {
+			t.Errorf("%+v: got %q, %v", c, got, err)
+		}
+	}
+}
+
 func TestServerThatWasStartedAgainIsFoundAgain(t *testing.T) {
 	path := socketPath(t)
 	first := serveAt(t, path, "", saysWho())

@@ -64,6 +64,7 @@ type Server struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 
+	names    sync.Map       // uid: name of a user that asked; a directory service may be slow
 	refusing atomic.Bool    // changes are refused
 	requests sync.WaitGroup // handlers at work
 	close    sync.Once
