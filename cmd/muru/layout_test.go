@@ -16,6 +16,7 @@ var mayImport = map[string][]string{
 	"muru/host":     {},
 	"muru/rollout":  {},
 	"muru/stdlib":   {},
+	"muru/control":  {"muru/rollout"},
 	"muru/starlark": {"muru/stdlib"},
 	"muru/builtins": {"muru/rollout", "muru/starlark"},
 	"muru/recipes":  {},
