@@ -71,10 +71,32 @@ const LastValue = "_"
 // stays. Errors are *[Error]; one of kind refused says that another input
 // runs.
 func (s *Session) Eval(ctx context.Context, input string) (starlark.Value, error) {
+	var value starlark.Value
+	err := s.EvalWith(ctx, input, func() func() { return func() {} }, func(v starlark.Value) error {
+		value = v
+		return nil
+	})
+	return value, err
+}
+
+// EvalWith is [Session.Eval] with the session kept for this input meanwhile:
+// begin is called before it runs, unless another one does, the func that
+// begin returns at the end, and show with the value.
+func (s *Session) EvalWith(ctx context.Context, input string, begin func() (end func()), show func(starlark.Value) error) error {
 	if !s.busy.TryLock() {
-		return nil, newError(nil, muru.Errorf(muru.KindRefused, "the session is busy with another input"))
+		return newError(nil, muru.Errorf(muru.KindRefused, "the session is busy with another input"))
 	}
 	defer s.busy.Unlock()
+	defer begin()()
+	v, err := s.eval(ctx, input)
+	if err != nil {
+		return err
+	}
+	return show(v)
+}
+
+// eval runs an input. s.busy is held.
+func (s *Session) eval(ctx context.Context, input string) (starlark.Value, error) {
 	input = question(input, s.names.Has)
 	s.inputs++
 	src := &source{name: fmt.Sprintf("<input %d>", s.inputs), input: true, text: input}

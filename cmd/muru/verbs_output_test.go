@@ -22,7 +22,7 @@ func answering(err error, messages ...control.Message) *controltest.Muru {
 	}}
 }
 
-func say(text string) control.Message { return control.Message{Kind: control.KindSay, Text: text} }
+func said(text string) control.Message { return control.Message{Kind: control.KindSay, Text: text} }
 
 func value(text, json string) control.Message {
 	return control.Message{Kind: control.KindValue, Text: text, Value: []byte(json)}
@@ -39,9 +39,9 @@ func begin(call string) control.Message {
 func kind(k muru.ErrorKind, message string) error { return muru.Errorf(k, "%s", message) }
 
 func TestEveryVerbPrintsResultsOnStdoutErrorsOnStderrAndEndsWithItsStatus(t *testing.T) {
-	held := say("release shop@r6 is ready and held: not serving")
-	rolledBack := say("rollout 1 rolled_back: gate failed at 10%: 5xx rate 21.95% over the limit of 1.00% (baseline 0.00%)")
-	running := say("rollout 1 running step 1 of 2: 10% for 30s")
+	held := said("release shop@r6 is ready and held: not serving")
+	rolledBack := said("rollout 1 rolled_back: gate failed at 10%: 5xx rate 21.95% over the limit of 1.00% (baseline 0.00%)")
+	running := said("rollout 1 running step 1 of 2: 10% for 30s")
 	noDaemon := &muru.Error{
 		Kind: muru.KindRefused, Message: "no muru serves at /x/muru.sock", Hint: "start one: muru serve", Err: control.ErrNoDaemon,
 	}
@@ -61,7 +61,7 @@ func TestEveryVerbPrintsResultsOnStdoutErrorsOnStderrAndEndsWithItsStatus(t *tes
 			"", "muru: deploy: there is no directory nowhere\n", 3},
 		{"deploy shop . --entry x", answering(kind(muru.KindUsage, "deploy: entry: want MODULE:ATTR")),
 			"", "muru: deploy: entry: want MODULE:ATTR\n", 2},
-		{"rollout canary shop@r6", answering(nil, say("rollout 1 of shop@r6 started against r5: step 1 of 2: 10% for 30s"), value("T", `{"number":1}`)),
+		{"rollout canary shop@r6", answering(nil, said("rollout 1 of shop@r6 started against r5: step 1 of 2: 10% for 30s"), value("T", `{"number":1}`)),
 			"muru: rollout 1 of shop@r6 started against r5: step 1 of 2: 10% for 30s\n", "", 0},
 		{"rollout canary shop@r6", answering(muru.Errorf(muru.KindRefused, "shop has rollout 1 live (r6 at 10%%): refused").WithHint("muru rollout abort shop")),
 			"", "muru: shop has rollout 1 live (r6 at 10%): refused\nhint: muru rollout abort shop\n", 3},
@@ -69,14 +69,14 @@ func TestEveryVerbPrintsResultsOnStdoutErrorsOnStderrAndEndsWithItsStatus(t *tes
 			"muru: " + running.Text + "\nmuru: " + rolledBack.Text + "\n", "", 1},
 		{"rollout status shop --wait", answering(kind(muru.KindRolledBack, "wait: rollout 1 of shop@r6 rolled_back: …"), rolledBack),
 			"muru: " + rolledBack.Text + "\n", "", 1},
-		{"rollout status shop --wait", answering(nil, running, say("rollout 1 promoted: every step passed its gates"), value("T", `{}`)),
+		{"rollout status shop --wait", answering(nil, running, said("rollout 1 promoted: every step passed its gates"), value("T", `{}`)),
 			"muru: " + running.Text + "\nmuru: rollout 1 promoted: every step passed its gates\n", "", 0},
 		{"rollout status shop --wait --timeout 1s", answering(kind(muru.KindTimeout, "wait: rollout 1 did not end within 1s"), running),
 			"muru: " + running.Text + "\n", "muru: wait: rollout 1 did not end within 1s\n", 124},
 		{"rollout status shop", answering(nil, value("APP  ROLLOUT\nshop 1", `[{}]`)), "APP  ROLLOUT\nshop 1\n", "", 0},
 		{"rollout status", answering(nil, value("[]", `[]`)), "", "muru: no rollouts\n", 0},
 		{"rollout resume shop", answering(kind(muru.KindGateFailed, "resume: gate failed")), "", "muru: resume: gate failed\n", 1},
-		{"rollout abort shop", answering(nil, say("rollout 1 aborted: by ana at 10%"), value("T", `{}`)), "muru: rollout 1 aborted: by ana at 10%\n", "", 0},
+		{"rollout abort shop", answering(nil, said("rollout 1 aborted: by ana at 10%"), value("T", `{}`)), "muru: rollout 1 aborted: by ana at 10%\n", "", 0},
 		{"rollback shop", answering(kind(muru.KindNotReady, "rollback: r5 does not start")), "", "muru: rollback: r5 does not start\n", 1},
 		{"promote shop@r9", answering(kind(muru.KindDenied, "promote: not yours")), "", "muru: promote: not yours\n", 3},
 		{"status", answering(nil, value("[]", `[]`)), nothingDeployed + "\n", "", 0},
@@ -99,7 +99,7 @@ func TestEveryVerbPrintsResultsOnStdoutErrorsOnStderrAndEndsWithItsStatus(t *tes
 		{"cancel 3", &controltest.Muru{OnCancelRun: func(_ context.Context, n int) error { return nil }}, "muru: run 3 cancelled\n", "", 0},
 		{"cancel 3", &controltest.Muru{OnCancelRun: func(context.Context, int) error { return kind(muru.KindRefused, "run 3 has ended") }},
 			"", "muru: run 3 has ended\n", 3},
-		{"attach 3", runEnding(control.RunFinished, nil, say("x"), control.Message{Kind: control.KindPrint, Text: "hello"}), "muru: x\nhello\n", "", 0},
+		{"attach 3", runEnding(control.RunFinished, nil, said("x"), control.Message{Kind: control.KindPrint, Text: "hello"}), "muru: x\nhello\n", "", 0},
 		{"attach 3", runEnding(control.RunFailed, kind(muru.KindRefused, "a.star:1:1: promote: r9 is not ready")),
 			"", "muru: a.star:1:1: promote: r9 is not ready\n", 1},
 		{"attach 3", runEnding(control.RunCancelled, kind(muru.KindFailed, "cancelled by bo")), "", "muru: cancelled by bo\n", 130},

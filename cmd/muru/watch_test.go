@@ -33,7 +33,7 @@ func newWatched() *watched {
 		switch {
 		case strings.HasPrefix(c.Source, "abort("):
 			w.note(c.Source)
-			out(say("rollout 7 aborted: by ana at 10%"))
+			out(said("rollout 7 aborted: by ana at 10%"))
 			return nil
 		case strings.HasPrefix(c.Source, "observe("):
 			out(begin(`observe("shop@r6")`))
@@ -41,7 +41,7 @@ func newWatched() *watched {
 		}
 		out(begin(`canary("shop@r6")`))
 		out(progress(7, "rollout 7 running step 1 of 2: 10%")) // first, so that whoever sees the report knows that it is waited for
-		out(say("rollout 7 running step 1 of 2: 10% for 30s"))
+		out(said("rollout 7 running step 1 of 2: 10% for 30s"))
 		return w.stream(ctx, func() { out(progress(7, "rollout 7 running step 1 of 2: 10%")) })
 	}
 	w.OnStartRun = func(context.Context, control.Run) (int, error) { return 3, nil }
@@ -169,15 +169,15 @@ func TestTheTimeToWaitForACanaryEndsWithStatus124AndLeavesIt(t *testing.T) {
 func TestWhatIsSaidDuringTheQuestionIsShownWhenWatchingGoesOn(t *testing.T) {
 	var out bytes.Buffer
 	p := newPrinter(&out, &out, false)
-	p.show(say("one"))
+	p.show(said("one"))
 	p.pause()
-	p.show(say("two"))
+	p.show(said("two"))
 	p.show(value("v", "1"))
 	if got := out.String(); got != "muru: one\n" {
 		t.Errorf("printed %q while paused", got)
 	}
 	p.resume()
-	p.show(say("three"))
+	p.show(said("three"))
 	if got := out.String(); got != "muru: one\nmuru: two\nmuru: three\n" {
 		t.Errorf("printed %q", got)
 	}
@@ -202,16 +202,4 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
-}
-
-// eventually waits until done reports true.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
