@@ -176,7 +176,7 @@ names the app. A rollout is a Rollout, its number, or an app for its live one (e
 and traffic take wait = False. A run that fails or is cancelled leaves nothing behind: its live rollouts
 are aborted, its split shares are put back and its traffic ends.
 
-**Effects.** pure, observe, wait, change, sh and http. Only pure calls are allowed at the top level of a
+**Effects.** pure, observe, wait, change, sh, http and secret. Only pure calls are allowed at the top level of a
 loaded module and in a gate's function.
 
 **Paths** are relative to the directory of whoever started the run; here("x") is beside the file.

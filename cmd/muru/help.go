@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"muru"
 	"muru/builtins"
 )
 
@@ -15,15 +17,17 @@ func newHelpCommand(stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [BUILTIN|VERB]",
 		Short: "describe a builtin of recipes, or a verb",
-		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Root().Help()
 			}
-			for _, verb := range cmd.Root().Commands() {
-				if verb.Name() == args[0] {
-					return verb.Help()
-				}
+			verb, rest, err := cmd.Root().Find(args)
+			if err == nil && verb != cmd.Root() && len(rest) == 0 {
+				return verb.Help()
+			}
+			if len(args) > 1 {
+				return muru.Errorf(muru.KindUsage, "help: there is no verb %s", strings.Join(args, " ")).
+					WithHint("%s --help lists them", verb.CommandPath())
 			}
 			text, err := builtins.Help(args[0])
 			if err != nil {

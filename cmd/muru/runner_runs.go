@@ -52,6 +52,7 @@ func (r *runner) run(ctx context.Context, rec recipe, number int, terminal built
 		Engine: r.o.Engine, Terminal: terminal, Dir: rec.dir, Run: number, By: fmt.Sprintf("run %d", number),
 		EdgeToken: r.o.Token, EdgeAddress: r.o.Address,
 		Secret: readSecret(secretDirs(r.o.State)...), OnCall: onCall,
+		Listen: r.o.Listen, Site: r.o.Listen != nil,
 	})
 	_, err := r.runtime(set, terminal, rec.dir).Run(ctx, rec.path, rec.args)
 	if err == nil {
