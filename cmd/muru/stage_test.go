@@ -49,11 +49,12 @@ func (s *stage) run(source string) (out string, err error) {
 		s.t.Fatal(err)
 	}
 	var b bytes.Buffer
-	r := &recipeRun{terminal: newTerminal(&b, &b), path: "r.star", dir: s.dir}
-	if _, err := r.check(&b); err != nil {
+	r := newRunner(s.runnerOptions())
+	rec := recipe{path: "r.star", dir: s.dir, by: "tester"}
+	if _, err := r.check(rec); err != nil {
 		return b.String(), err
 	}
-	err = r.run(s.t.Context(), s.house)
+	err = r.run(s.t.Context(), rec, r.begin(rec), newTerminal(&b, &b), nil)
 	return b.String(), err
 }
 
