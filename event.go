@@ -69,7 +69,9 @@ const (
 
 	RolloutStarted    = "rollout.started"
 	RolloutStep       = "rollout.step"
+	RolloutSlow       = "rollout.slow"
 	RolloutGateFailed = "rollout.gate_failed"
+	RolloutBothBad    = "rollout.both_bad"
 	RolloutRolledBack = "rollout.rolled_back"
 	RolloutNoData     = "rollout.no_data"
 	RolloutGateError  = "rollout.gate_error"

@@ -1,6 +1,10 @@
 package muru
 
-import "time"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // A Fact is what happened to one randomised request: one whose release was
 // picked by the split, or by a sticky cookie assigned in this rollout.
@@ -132,3 +136,36 @@ func (r Reason) Status() int { return r.text().status }
 // Sentence returns what the page says; empty for ReasonMaintenance (the app's
 // own text) and for reasons that have no page.
 func (r Reason) Sentence() string { return r.text().sentence }
+
+// ReasonOf turns the cause that ended a request without an answer into the
+// reason, and so the status, that it is answered with. It is the only place
+// that does. known is false for a cause that is none of the agreed ones: a
+// fault in the worker's path, which counts as its crash.
+func ReasonOf(cause error) (r Reason, known bool) {
+	for _, c := range causes {
+		if errors.Is(cause, c.err) {
+			return c.reason, true
+		}
+	}
+	return ReasonWorkerCrashed, false
+}
+
+// causes are in order of precedence. A request cut by a drain found its
+// release leaving, as one that came too late did. A bare context.Canceled is a
+// backend handing back the end of the request's context: the client left.
+var causes = []struct {
+	err    error
+	reason Reason
+}{
+	{ErrBodyTooLarge, ReasonBodyTooLarge},
+	{ErrMalformedBody, ReasonMalformed},
+	{ErrApp, ReasonAppError},
+	{ErrWorkerDied, ReasonWorkerCrashed},
+	{ErrHardTimeout, ReasonHardTimeout},
+	{ErrQueueTimeout, ReasonQueueTimeout},
+	{ErrQueueFull, ReasonQueueFull},
+	{ErrDraining, ReasonNoRelease},
+	{ErrDrainCut, ReasonNoRelease},
+	{ErrClientGone, ReasonClientGone},
+	{context.Canceled, ReasonClientGone},
+}

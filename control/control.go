@@ -38,16 +38,16 @@ type Muru interface {
 	// with. When ctx ends, the run goes on and Attach returns ctx's cause.
 	Attach(ctx context.Context, run int, out func(Message)) error
 
-	// CancelRun cancels a run and waits until what it owned is released. A
-	// run that has ended is refused.
+	// CancelRun cancels a run and waits until what it owned is released; ctx
+	// ends only the waiting. A run that has ended is refused.
 	CancelRun(ctx context.Context, run int) error
 
 	// Runs returns the runs that are known, oldest first.
 	Runs(ctx context.Context) ([]RunInfo, error)
 
-	// OpenSession starts a REPL session. The caller closes it; one that was
-	// not asked for anything in a week, and has no live rollout, may be
-	// closed by the server.
+	// OpenSession starts a REPL session, which does not end with ctx. The
+	// caller closes it. A server may close one that has no live rollout and
+	// was asked nothing for a week, or for an hour if very many are open.
 	OpenSession(ctx context.Context, s SessionRequest) (Session, error)
 
 	// State returns what there is now, for prompts and completion.

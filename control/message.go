@@ -11,6 +11,9 @@ import (
 // person can want to see and far below what would hurt a machine.
 const maxLine = 64 << 20
 
+// kindLine is a line of a log; Text.
+const kindLine = "line"
+
 // A line is one line of a stream: a message, or one of the stream's own.
 type line struct {
 	Kind    string          `json:"kind"`

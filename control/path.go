@@ -32,17 +32,19 @@ func Find(stateDir string) (string, error) {
 // $XDG_STATE_HOME, else ~/.local/state/muru. It makes nothing. The error is of
 // kind usage: there is no home directory.
 func DefaultStateDir() (string, error) {
-	if os.Geteuid() == 0 {
+	home, _ := os.UserHomeDir() // none is an error only if it is needed
+	return stateDir(os.Geteuid() == 0, os.Getenv("XDG_STATE_HOME"), home)
+}
+
+func stateDir(root bool, xdg, home string) (string, error) {
+	switch {
+	case root:
 		return "/var/lib/muru", nil
+	case filepath.IsAbs(xdg): // the XDG specification has relative paths ignored
+		return filepath.Join(xdg, "muru"), nil
+	case filepath.IsAbs(home):
+		return filepath.Join(home, ".local", "state", "muru"), nil
 	}
-	// The XDG base directory specification has relative paths ignored.
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "muru"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || !filepath.IsAbs(home) {
-		return "", muru.Errorf(muru.KindUsage, "there is no home directory to keep muru's state in").
-			WithHint("set HOME, or name a directory: --state DIR")
-	}
-	return filepath.Join(home, ".local", "state", "muru"), nil
+	return "", muru.Errorf(muru.KindUsage, "there is no home directory to keep muru's state in").
+		WithHint("set HOME, or name a directory: --state DIR")
 }

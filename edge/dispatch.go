@@ -68,7 +68,7 @@ func (q *request) finish(out muru.Outcome) {
 	switch {
 	case cause == nil:
 		q.end(now, a.status, muru.ReasonNone, true)
-	case reasonOf(cause) == muru.ReasonClientGone:
+	case isGone(cause):
 		q.abort = true
 		if q.inStream() {
 			// Clients end streams by leaving. What they saw is the head.
@@ -80,6 +80,12 @@ func (q *request) finish(out muru.Outcome) {
 	default:
 		q.fail(now, cause)
 	}
+}
+
+// isGone reports whether the client's leaving ended the request.
+func isGone(cause error) bool {
+	reason, _ := muru.ReasonOf(cause)
+	return reason == muru.ReasonClientGone
 }
 
 // cause returns why the request has no complete answer at the client, nil if
@@ -111,8 +117,8 @@ func (q *request) inStream() bool {
 
 // fail ends a request that its release did not answer, with the client there.
 func (q *request) fail(now time.Time, cause error) {
-	reason := reasonOf(cause)
-	if !isKnownCause(cause) {
+	reason, known := muru.ReasonOf(cause)
+	if !known {
 		q.edge.log.Error("a request failed of an unknown cause", "id", q.id, "release", q.choice.release.String(), "error", cause)
 	}
 	if q.answer.sent {
@@ -198,7 +204,7 @@ func (q *request) rescue(base *target) {
 	now := time.Now()
 	q.status, q.reason = a.status, muru.ReasonNone
 	if cause != nil {
-		q.reason = reasonOf(cause)
+		q.reason, _ = muru.ReasonOf(cause)
 		q.status = q.reason.Status()
 		switch {
 		case q.reason == muru.ReasonClientGone, a.sent:

@@ -68,7 +68,7 @@ func TestGatesStayArmedWhileARolloutWaits(t *testing.T) {
 		w.baseAndCandidate()
 		w.canary(func(q *CanaryRequest) { q.Approve = muru.ApproveEachStep })
 		w.good(100)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + 500*time.Millisecond) // between two looks
 		w.edge.Send(rel(2), 10, 500, time.Millisecond)
 		time.Sleep(time.Second)
 		w.expect(1, muru.RolledBack, "gate failed at 10%: 5xx rate 9.09% over the limit of 1.00% (baseline 0.00%)")

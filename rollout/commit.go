@@ -108,8 +108,27 @@ func (a *actor) swap() {
 	for _, n := range slices.Sorted(maps.Keys(a.honoured)) {
 		r.Honoured = append(r.Honoured, muru.Honoured{Release: a.releases[n-1].ID, Until: a.honoured[n]})
 	}
-	a.e.edge.Judge(a.name, a.feed.thresholds(), a.feed)
+	if a.listens() {
+		a.e.edge.Judge(a.name, a.feed.thresholds(), a.feed)
+	} else {
+		a.e.edge.Judge(a.name, nil, nil)
+	}
 	a.e.edge.Route(r)
+}
+
+// listens reports whether the app's requests are worth hearing of: something
+// judges them, or a release is held and may be tried next, which then starts
+// from its baseline's last minute. Otherwise the edge is spared the work.
+func (a *actor) listens() bool {
+	if len(*a.feed.judges.Load()) > 0 {
+		return true
+	}
+	for _, r := range a.releases {
+		if r.State == muru.Held && r.stopping == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // publish puts a new view in the place of the last one and wakes those who

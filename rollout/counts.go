@@ -164,6 +164,21 @@ func (a *arm) overdue(f muru.Fact, gates []int, now time.Time) {
 	})
 }
 
+// atWorst counts the requests that are slow for a time gate, and all, if those
+// that are undecided turn out slow: inside the release and not overdue yet, or
+// left by their client and not past the limit yet, with a second for the edge
+// to say that they are.
+func (a *arm) atWorst(gate int, limit time.Duration, inside int, now time.Time) (slow, all int) {
+	undecided := max(0, inside-len(a.open))
+	slow, all = a.step.slow[gate]+undecided, a.step.requests+undecided
+	for key := range a.left {
+		if now.Sub(time.Unix(0, key.arrived)) < limit+time.Second {
+			slow++
+		}
+	}
+	return slow, all
+}
+
 // sweep forgets abandoned requests that can no longer become overdue.
 func (a *arm) sweep(now time.Time) {
 	for key, at := range a.left {

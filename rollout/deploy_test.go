@@ -204,6 +204,39 @@ func TestStickyRouteHonoursAPromotedOutReleaseForItsGrace(t *testing.T) {
 	})
 }
 
+func TestStickyRouteHonoursTheBaselineOfAStepAt100Percent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sticky := RouteChange{"sticky", func(r *muru.Route) { r.Sticky = 10 * time.Minute }, func(r muru.Route) string { return muru.FormatDuration(r.Sticky) }}
+		must[muru.App](t)(w.e.App(w.ctx, AppRequest{Caller: ana, Name: "shop", Change: []RouteChange{sticky}}))
+		w.baseAndCandidate()
+		w.canary(func(q *CanaryRequest) { q.Steps = []muru.Step{{Share: 10000, Hold: time.Minute}} })
+		if r, _ := w.edge.Routing("shop"); len(r.Honoured) != 1 || r.Honoured[0].Release != rel(1) {
+			t.Errorf("honoured: %v", r.Honoured)
+		}
+		w.e.Abort(w.ctx, RolloutRequest{Caller: ana, Rollout: 1})
+		if r, _ := w.edge.Routing("shop"); len(r.Honoured) != 0 {
+			t.Errorf("honoured after the abort: %v", r.Honoured)
+		}
+	})
+}
+
+func TestEdgeIsSparedFactsThatNobodyWants(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy(false)
+		if w.edge.Sink("shop") != nil {
+			t.Error("facts of an app that serves one release")
+		}
+		w.deploy(true) // may be tried next
+		if w.edge.Sink("shop") == nil {
+			t.Error("no facts for the minute before a rollout")
+		}
+		w.e.Promote(w.ctx, ReleaseRequest{Caller: ana, Release: rel(2)})
+		if w.edge.Sink("shop") != nil {
+			t.Error("facts after the promotion")
+		}
+	})
+}
+
 func TestRoutesThatCannotBeToldApartAreRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		set := func(app string, hosts []string, path string) error {

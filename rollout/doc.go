@@ -1,4 +1,45 @@
 // Package rollout is the engine: it moves apps between releases and decides,
 // on what the edge saw, whether a candidate deserves all the traffic. It knows
-// no HTTP, no process and no Starlark.
+// no process and no Starlark, and of HTTP only what a probe needs.
+//
+// # Map
+//
+//   - [Engine] is what others call; requests.go has what it is asked with,
+//     ports.go the [Edge], [Host] and [Clock] it works with
+//   - [Log] is the record of what happened, [Reporter] the way into it for
+//     edge and host, which are made before the engine
+//   - actor.go: the goroutine that owns one app; commit.go: the one way an
+//     app changes
+//   - deploy.go, serve.go, drain.go, stop.go, split.go, rollback.go: releases
+//   - canary.go (plans), live.go (steps), ends.go, approve.go, watch.go:
+//     rollouts; observe.go: the judge without the hands
+//   - judge.go is the interface of judges, threshold.go and verdicts.go the
+//     one there is, counts.go what it counts; examiner.go asks it together
+//     with gates' functions (Starlark, for all we know) and probes
+//   - feed.go takes the edge's facts to the judges
+//   - texts.go has every text
+//
+// # Who owns what
+//
+// An app's state belongs to its actor. A call is a func sent to the actor,
+// which runs one at a time and waits for nothing: starting, draining, stopping
+// and asking functions happen on goroutines that send their results back the
+// same way. Two things are read elsewhere: the view that each commit
+// publishes, and a judge, which has a mutex because it is fed by requests.
+// Numbers, the overlap of routes and what a run has made are the Engine's,
+// under its mutex. No mutex is held while edge or host are called.
+//
+// # From a call to an effect
+//
+// A change reaches the edge's table first, then state and events are
+// committed, then those who wait are woken. States move along the tables of
+// package muru only; anything else is a bug and panics.
+//
+// A rollout is looked at every second, when its judge wakes the actor (a
+// harm, the first request, the minimum reached), when a function or probe has
+// answered and when its hold or deadline is over. Each look asks every gate: a
+// failing one ends the rollout there; a step passes when its hold is over, its
+// minimum is there and every gate passes.
+//
+// Start reading at [Engine.Canary], then live.go.
 package rollout

@@ -60,6 +60,7 @@ func (a *actor) takeOutCandidate(end *ending, events []muru.Event) {
 	l := a.live
 	next, _ := muru.NewSplit("", l.Baseline)
 	moves := a.leaving(next, muru.Held, eventRollout(l.Number, end.message))
+	delete(a.honoured, l.Baseline.Number)
 	a.commit(change{split: &next, moves: moves, ended: end, events: events})
 }
 
@@ -95,10 +96,6 @@ func (a *actor) sayErrors(errors []muru.Verdict) {
 	l.bad = bad
 }
 
-// rolloutBothBad is the kind of the event for a fault that both releases
-// have.
-const rolloutBothBad = "rollout.both_bad"
-
 // bothBadEvents is how many failures each release must have had before it is
 // said that both are bad.
 const bothBadEvents = 5
@@ -118,7 +115,7 @@ func (a *actor) sayBothBad() {
 			what = v.Gate + " rate"
 		}
 		a.commit(change{events: []muru.Event{
-			a.rolloutEvent(muru.LevelError, rolloutBothBad, muruItself,
+			a.rolloutEvent(muru.LevelError, muru.RolloutBothBad, muruItself,
 				eventAtStep(l.Step.Number, l.Share, eventBothBad(what, v.Candidate, v.Baseline, v.Limit))),
 		}})
 	}
@@ -128,9 +125,6 @@ func (a *actor) sayBothBad() {
 func overLimit(v, limit muru.Measure) bool {
 	return v.IsSet() && limit.IsSet() && v.Value > limit.Value
 }
-
-// rolloutSlow is the kind of the event for a step that gets too few requests.
-const rolloutSlow = "rollout.slow"
 
 // slowAfter is how long a step is watched before it is said how long it will
 // take.
@@ -154,6 +148,6 @@ func (a *actor) saySlow(now time.Time) {
 		level = muru.LevelWarning
 	}
 	a.commit(change{events: []muru.Event{
-		a.rolloutEvent(level, rolloutSlow, muruItself, eventSlow(rate, l.Share, needs, l.least())),
+		a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(rate, l.Share, needs, l.least())),
 	}})
 }

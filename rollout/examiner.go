@@ -23,6 +23,7 @@ type examiner struct {
 	judge judge
 	least int
 	clock Clock
+	host  Host
 	spawn func(func()) bool
 	wake  func()
 	probe *prober // nil without a probe gate
@@ -49,7 +50,7 @@ type check struct {
 // exist: its name was checked when the request came in.
 func (e *Engine) newExaminer(who arms, judgeName string, gates []muru.Gate, least int, wake func()) *examiner {
 	x := &examiner{
-		gates: gates, least: max(1, least), clock: e.clock, spawn: e.spawn, wake: wake, who: who,
+		gates: gates, least: max(1, least), clock: e.clock, host: e.host, spawn: e.spawn, wake: wake, who: who,
 		checks: map[string]*check{},
 	}
 	x.ctx, x.stop = context.WithCancel(e.ctx)
@@ -176,6 +177,16 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 	if !x.spawn(run) {
 		done()
 	}
+}
+
+// settled reports whether nothing that is open could still fail a gate.
+func (x *examiner) settled(now time.Time) bool {
+	var open inside
+	open.candidate, _, _ = x.host.InFlight(x.who.Candidate)
+	if !x.who.Baseline.IsZero() {
+		open.baseline, _, _ = x.host.InFlight(x.who.Baseline)
+	}
+	return x.judge.Settled(now, open)
 }
 
 // callCheck calls a gate's function; one that panics has not answered.

@@ -9,8 +9,8 @@ import (
 	"muru"
 )
 
-// A feed is what an app's edge tells its facts to, for as long as the app
-// exists. It hands them to whoever judges at the time (a rollout, any number
+// A feed is what an app's edge tells its facts to while somebody may want
+// them (see listens). It hands them to whoever judges at the time (a rollout, any number
 // of observe calls) and keeps the last minute of the release that serves, so
 // that a rollout can start from what its baseline did before it.
 type feed struct {
@@ -130,14 +130,14 @@ func (m *lastMinute) sum(now time.Time) (of muru.ReleaseID, durations, queue mur
 // limit. ok is false while there are too few requests for the quantile to be
 // of any: at least one must lie beyond it.
 func ownLimit(gate string, durations, queue muru.Histogram) (limit time.Duration, ok bool) {
-	fraction, of, _ := gateFraction(gate)
+	percent, of, _ := slowPercent(gate)
 	h := durations
 	if of == muru.OfQueueWait {
 		h = queue
 	}
-	if float64(h.Count())*fraction < 1 {
+	if float64(h.Count())*percent < 100 {
 		return 0, false
 	}
-	q, ok := h.Quantile(1 - fraction)
+	q, ok := h.Quantile(1 - percent/100)
 	return max(q, time.Microsecond), ok // 0 would mean that there is no limit
 }

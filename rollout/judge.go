@@ -30,6 +30,10 @@ type judge interface {
 	SetLimit(gate string, limit time.Duration)
 	// Verdicts says what each gate it measures says, in their order.
 	Verdicts(now time.Time) []muru.Verdict
+	// Settled reports whether what is still open could not make a time gate
+	// fail: requests inside the releases, and those whose client left without
+	// an answer. A window is not over before.
+	Settled(now time.Time, open inside) bool
 	// Window is what it has seen since Begin.
 	Window(now time.Time) muru.Window
 	// Seen returns when the candidate's first request since Begin arrived
@@ -45,21 +49,25 @@ type opening struct {
 	Paired     bool   // a baseline gets traffic at the same time
 }
 
+// inside counts the requests that are in the releases now.
+type inside struct{ candidate, baseline int }
+
 // arms names who is compared. A zero Baseline means there is none.
 type arms struct {
 	Candidate, Baseline muru.ReleaseID
 }
 
-// gateFraction is the part of requests that may exceed a time gate's limit:
-// a p95 is over its limit when more than 5% of the requests are.
-func gateFraction(gate string) (fraction float64, of muru.Quantity, ok bool) {
+// slowPercent is how many percent of the requests may exceed a time gate's
+// limit: a p95 is over its limit when more than 5% of them are. ok is false
+// for gates on something else.
+func slowPercent(gate string) (percent float64, of muru.Quantity, ok bool) {
 	switch gate {
 	case muru.GateP95:
-		return 0.05, muru.OfDuration, true
+		return 5, muru.OfDuration, true
 	case muru.GateP99:
-		return 0.01, muru.OfDuration, true
+		return 1, muru.OfDuration, true
 	case muru.GateQueueWait:
-		return 0.05, muru.OfQueueWait, true
+		return 5, muru.OfQueueWait, true
 	}
 	return 0, 0, false
 }

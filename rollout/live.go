@@ -108,9 +108,13 @@ func (a *actor) putStep(c change) {
 	l.examiner.begin(opening{
 		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
 	})
+	l.Verdicts = l.examiner.verdicts(now) // those of the last step say nothing of this one
 	l.swapped, l.swappedAt, l.seen, l.Share = true, now, now, l.Step.Share
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
 	a.welcomeBack(c.moves)
+	if l.Step.Share == muru.Buckets && a.route.Sticky > 0 {
+		a.honoured[l.Baseline.Number] = now.Add(a.route.Sticky)
+	}
 	a.commit(c)
 	l.examiner.tick(now)
 }
@@ -124,7 +128,7 @@ func (a *actor) look() {
 	}
 	now := a.e.clock.Now()
 	a.countTime(now)
-	if !l.swapped && a.e.host.Ready(l.Candidate) {
+	if !l.swapped && l.State == muru.Running && a.e.host.Ready(l.Candidate) {
 		a.putStep(change{})
 	}
 	a.askAgainForLimits(now)
@@ -220,7 +224,7 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 func (a *actor) goOn(now time.Time) {
 	l := a.live
 	enough := l.dark() || l.Step.Requests >= l.least()
-	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed {
+	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed && l.examiner.settled(now) {
 		a.passStep()
 		return
 	}

@@ -64,6 +64,12 @@ func (o *observation) begin(gates []muru.Gate) error {
 	if b := a.split.Baseline(); b != r.ID {
 		who.Baseline = b
 	}
+	for _, g := range gates {
+		if _, _, timed := slowPercent(g.Name); timed && !g.Max.IsSet() && who.Baseline.IsZero() {
+			return muru.Errorf(muru.KindRefused, "%s has no max, and %s has no baseline to take one from", g.Name, r.ID).
+				WithHint("gate(%q, max = \"250ms\")", g.Name)
+		}
+	}
 	o.began = a.e.clock.Now()
 	o.examiner = a.e.newExaminer(who, "", gates, o.q.MinRequests, o.nudge)
 	_, durations, queue := a.feed.recent.sum(o.began)
@@ -136,7 +142,7 @@ func (o *observation) look() (w muru.Window, wait time.Duration, done bool, err 
 	if !first.IsZero() {
 		held = now.Sub(first)
 	}
-	if !first.IsZero() && held >= o.q.Hold && requests >= x.least && ruling.passed {
+	if !first.IsZero() && held >= o.q.Hold && requests >= x.least && ruling.passed && x.settled(now) {
 		return w, 0, true, nil
 	}
 	deadline := cmpOr(o.q.Deadline, o.q.Hold+deadlineSlack)

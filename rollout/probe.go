@@ -192,30 +192,9 @@ func (a *memoryAnswer) response(x *muru.Exchange, out muru.Outcome, now time.Tim
 		r.Status, r.Header, r.Body, r.answered = a.status, a.header, bytes.Clone(a.body.Bytes()), true
 		return r
 	}
-	reason := reasonOf(out.Err)
+	reason, _ := muru.ReasonOf(out.Err)
 	r.Status = reason.Status()
 	r.Header = []muru.Field{{Name: "Content-Type", Value: "text/plain; charset=utf-8"}}
 	r.Body = fmt.Appendf(nil, "%s\nreason: %s\nrequest id: %s\n%s\n", textStatus(r.Status), reason, x.ID, reason.Sentence())
 	return r
-}
-
-// reasonOf is the reason for an answer that muru makes itself.
-func reasonOf(err error) muru.Reason {
-	for _, known := range []struct {
-		err    error
-		reason muru.Reason
-	}{
-		{muru.ErrApp, muru.ReasonAppError},
-		{muru.ErrHardTimeout, muru.ReasonHardTimeout},
-		{muru.ErrQueueTimeout, muru.ReasonQueueTimeout},
-		{muru.ErrQueueFull, muru.ReasonQueueFull},
-		{muru.ErrDraining, muru.ReasonNoRelease},
-		{muru.ErrMalformedBody, muru.ReasonMalformed},
-		{muru.ErrBodyTooLarge, muru.ReasonBodyTooLarge},
-	} {
-		if errors.Is(err, known.err) {
-			return known.reason
-		}
-	}
-	return muru.ReasonWorkerCrashed
 }

@@ -64,15 +64,15 @@ type RollbackRequest struct {
 	Reason  string
 }
 
-// CanaryRequest starts a rollout. Zero values of MinRequests and Deadline
-// mean exactly that; [NewCanary] has the defaults.
+// CanaryRequest starts a rollout; [NewCanary] has the defaults. A MinRequests
+// of 0 is 1 all the same: nothing is never a pass.
 type CanaryRequest struct {
 	Caller
 	Release     muru.ReleaseID
 	Steps       []muru.Step // Share and Hold; Number and Of are filled in
 	Gates       []muru.Gate // beside the default ones; naming one of those replaces it
 	Approve     muru.Approve
-	Judge       string // "threshold"
+	Judge       string // "threshold", the only one; empty is that too
 	MinRequests int
 	Deadline    time.Duration // per step, from its start; 0: hold + 10m
 	OnNoData    muru.NoData

@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,8 +140,8 @@ func TestBothBadIsNotTheCandidatesFault(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()
 		w.canary()
-		for range 70 {
-			time.Sleep(time.Second)
+		for range 80 {
+			time.Sleep(900 * time.Millisecond)            // never at the moment of a swap
 			w.edge.Send(rel(1), 2, 503, time.Millisecond) // the baseline is the worse one at any moment
 			w.edge.Send(rel(1), 18, 200, time.Millisecond)
 			w.edge.Send(rel(2), 9, 200, time.Millisecond)
@@ -212,11 +214,90 @@ func TestFreshFaultIsSeenAfterHoursOfCleanTraffic(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.good(1000)
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5*time.Minute + 500*time.Millisecond)
 		w.edge.Send(rel(1), 100, 200, time.Millisecond)
 		w.edge.Send(rel(2), 80, 200, time.Millisecond)
 		w.edge.Send(rel(2), 40, 500, time.Millisecond) // 33% of the last minutes, 0.07% of the step
 		time.Sleep(time.Second)
 		w.expect(1, muru.RolledBack, "gate failed at 10%: 5xx rate 33.33% over the limit of 1.00% (baseline 0.00%)")
+	})
+}
+
+func TestGoodReleaseIsPromotedOverADeadBaseline(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary()
+		for range 80 {
+			time.Sleep(900 * time.Millisecond)
+			w.e.Harm(rel(1), muru.HarmCrash)
+			w.edge.Send(rel(1), 20, 502, time.Millisecond)
+			w.edge.Send(rel(2), 10, 200, time.Millisecond)
+		}
+		w.expect(1, muru.Promoted, "every step passed its gates")
+	})
+}
+
+func TestHoldShorterThanALimitDoesNotPassRequestsThatHang(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		inWorld(t, func(w *world) {
+			var hanging atomic.Int64
+			w.host.InFlightFunc = func(id muru.ReleaseID) (int, int, int) {
+				if id == rel(2) {
+					return int(hanging.Load()), 0, 0
+				}
+				return 1, 0, 0
+			}
+			w.baseAndCandidate()
+			w.canary(func(q *CanaryRequest) { q.Steps = []muru.Step{{Share: 1000, Hold: 5 * time.Second}} })
+			var open []muru.Fact
+			for range 10 {
+				open = append(open, w.edge.Begin(rel(2)))
+				hanging.Add(1)
+			}
+			w.good(200)
+			time.Sleep(4 * time.Second)
+			if leave { // the clients give up, and what they asked for is cut
+				for _, f := range open {
+					f.Status, f.Reason, f.Duration = 499, muru.ReasonClientGone, 4*time.Second
+					w.edge.End(f)
+					hanging.Add(-1)
+				}
+			}
+			time.Sleep(25 * time.Second)
+			w.expect(1, muru.Running, "")
+			time.Sleep(time.Second)
+			for _, f := range open {
+				w.edge.Sink("shop").Overdue(f, muru.Threshold{Of: muru.OfDuration, After: 30 * time.Second})
+			}
+			time.Sleep(time.Second)
+			r := w.rollout(1)
+			if r.State != muru.RolledBack || !strings.HasPrefix(r.Message, "gate failed at 10%: p99 3") {
+				t.Errorf("%s: %s", r.State, r.Message)
+			}
+		})
+	}
+}
+
+func TestRoutingChangesBeforeAnybodyHearsOfIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var heard []string // by the time the table had nothing for the candidate
+		armed := false
+		w.edge.RouteFunc = func(r muru.Routing) {
+			if share, _ := r.Split.Share(rel(2)); armed && share == 0 {
+				armed = false
+				heard = append(w.events("rollout.gate_failed"), w.events("rollout.rolled_back")...)
+				if got, _ := w.e.Rollout(1); !got.Live() {
+					heard = append(heard, got.Message)
+				}
+			}
+		}
+		w.baseAndCandidate()
+		w.canary()
+		armed = true
+		w.e.Harm(rel(2), muru.HarmCrash)
+		w.expect(1, muru.RolledBack, "gate failed at 10%: 1 worker crashes and timeout kills, over the limit of 0 (baseline 0)")
+		if armed || len(heard) > 0 {
+			t.Errorf("heard before the table changed: %q", heard)
+		}
 	})
 }

@@ -32,10 +32,10 @@ type threshold struct {
 
 // limit is a time gate's: what the edge watches for it.
 type limit struct {
-	gate     muru.Gate
-	of       muru.Quantity
-	fraction float64
-	after    time.Duration // 0: not known yet
+	gate    muru.Gate
+	of      muru.Quantity
+	percent float64       // of requests that may exceed it
+	after   time.Duration // 0: not known yet
 }
 
 func newThreshold(who arms, gates []muru.Gate, least int, wake func()) *threshold {
@@ -45,8 +45,8 @@ func newThreshold(who arms, gates []muru.Gate, least int, wake func()) *threshol
 			continue
 		}
 		t.gates = append(t.gates, g)
-		if fraction, of, ok := gateFraction(g.Name); ok {
-			t.limits = append(t.limits, limit{g, of, fraction, g.Max.Duration()})
+		if percent, of, ok := slowPercent(g.Name); ok {
+			t.limits = append(t.limits, limit{g, of, percent, g.Max.Duration()})
 		}
 	}
 	t.Begin(opening{Generation: ^uint64(0)}) // counts nothing until it is begun

@@ -28,7 +28,7 @@ func (t *threshold) Verdicts(now time.Time) []muru.Verdict {
 	timeGate := 0
 	for _, g := range t.gates {
 		i := timeGate
-		_, _, timed := gateFraction(g.Name)
+		_, _, timed := slowPercent(g.Name)
 		if timed {
 			timeGate++
 		}
@@ -76,7 +76,7 @@ func (t *threshold) crashes(g muru.Gate, now time.Time) muru.Verdict {
 
 // rate judges the part of requests answered with a 5xx.
 func (t *threshold) rate(g muru.Gate, s stretch) muru.Verdict {
-	v := t.proportion(s, s.candidate.class[5], s.baseline.class[5], g.Max.Value/100, g.Ratio)
+	v := t.proportion(s, s.candidate.class[5], s.baseline.class[5], g.Max.Value, g.Ratio)
 	v.Limit = g.Max
 	if v.Requests > 0 {
 		v.Candidate = muru.PercentOf(100 * float64(v.Count) / float64(v.Requests))
@@ -97,7 +97,7 @@ func (t *threshold) timed(i int, s stretch, now time.Time) muru.Verdict {
 		// The baseline has not shown its own time yet.
 		return muru.Verdict{Requests: s.candidate.requests, BaselineRequests: s.baseline.requests}
 	}
-	v := t.proportion(s, s.candidate.slow[i], s.baseline.slow[i], l.fraction, l.gate.Ratio)
+	v := t.proportion(s, s.candidate.slow[i], s.baseline.slow[i], l.percent, l.gate.Ratio)
 	v.Limit = muru.TimeOf(l.after)
 	v.Candidate = quantileShown(l, i, t.candidate, s.candidate, now)
 	v.Baseline = quantileShown(l, i, t.baseline, s.baseline, now)
@@ -114,8 +114,8 @@ func quantileShown(l limit, i int, a *arm, c counts, now time.Time) muru.Measure
 	if l.of == muru.OfDuration {
 		h = a.withOpen(c.durations, now)
 	}
-	q, ok := h.Quantile(1 - l.fraction)
-	over := float64(c.slow[i]) > l.fraction*float64(c.requests)
+	q, ok := h.Quantile(1 - l.percent/100)
+	over := overPercent(c.slow[i], c.requests, l.percent)
 	switch {
 	case !ok && !over:
 		return muru.Measure{}
@@ -126,20 +126,45 @@ func quantileShown(l limit, i int, a *arm, c counts, now time.Time) muru.Measure
 }
 
 // proportion compares x of the candidate's requests with y of the
-// baseline's, over a limit between 0 and 1.
-func (t *threshold) proportion(s stretch, x, y int, limit, ratio float64) muru.Verdict {
+// baseline's, over a limit in percent.
+func (t *threshold) proportion(s stretch, x, y int, percent, ratio float64) muru.Verdict {
 	n, m := s.candidate.requests, s.baseline.requests
 	v := muru.Verdict{Count: x, Requests: n, BaselineCount: y, BaselineRequests: m}
 	if t.candidate.step.requests < t.least {
 		return v // no data
 	}
 	v.Result = muru.Pass
-	// Cross-multiplied: no division, so an arm without requests needs no case
-	// of its own.
-	over := float64(x) > limit*float64(n)
+	// Cross-multiplied, so that nothing is divided by an arm without requests.
 	worse := m == 0 || float64(x)*float64(m) > ratio*float64(y)*float64(n)
-	if over && worse {
+	if overPercent(x, n, percent) && worse {
 		v.Result = muru.Fail
 	}
 	return v
+}
+
+// overPercent reports whether x of n is over a percentage. Comparing percents
+// and not fractions keeps 29 of 100 at a limit of 29% from being over it.
+func overPercent(x, n int, percent float64) bool {
+	return 100*float64(x) > percent*float64(n)
+}
+
+// Settled implements [judge]. Without it a hold shorter than a gate's limit
+// would pass a candidate whose requests hang: they become slow only later,
+// when the step is over. Requests that are open count as if they were going to
+// be slow, on both sides.
+func (t *threshold) Settled(now time.Time, open inside) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.opening.Dark {
+		return true
+	}
+	for i, l := range t.limits {
+		x, n := t.candidate.atWorst(i, l.after, open.candidate, now)
+		y, m := t.baseline.atWorst(i, l.after, open.baseline, now)
+		worse := !t.opening.Paired || m == 0 || float64(x)*float64(m) > l.gate.Ratio*float64(y)*float64(n)
+		if overPercent(x, n, l.percent) && worse {
+			return false
+		}
+	}
+	return true
 }
