@@ -33,7 +33,7 @@ approve lets a person decide: before each step after the first ("each-step"), be
 ("promotion"), or both ("all"). resume() approves.
 
 Returns when the release is promoted and raises when the rollout ends otherwise; with wait = False
-it returns the running rollout.`,
+it returns the running rollout, and the run waits for its end when the recipe is done.`,
 	Params: []Param{
 		{Name: "release", Type: releaseNoun, Pass: Positional, Doc: "the candidate, held or warm"},
 		{Name: "steps", Type: stepsType, Default: ints(10, 50), Doc: `shares, such as [10, 50] or [(0, "1h"), "0.5%", 10]`},
@@ -112,6 +112,27 @@ func (c *Call) waitRollout(ctx context.Context, number int) (starlark.Value, err
 		return nil, err
 	}
 	return c.set.rollout(r), nil
+}
+
+// Finish waits for the live rollouts that the run started and did not wait
+// for, and shows them as wait() does. How they end is no error: a recipe that
+// wants to know waits itself. It returns early, with the cause of ctx, when
+// ctx ends; the rollouts then go on.
+func (s *Set) Finish(ctx context.Context) error {
+	all, err := s.env.Engine.Rollouts("")
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.Run != s.env.Run || !r.Live() {
+			continue
+		}
+		w := watcher{terminal: s.env.Terminal}
+		if _, err := s.env.Engine.WaitRollout(ctx, r.Number, w.see); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A watcher says what changes in a rollout: a line at the first look, one at

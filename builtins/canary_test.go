@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -31,6 +32,30 @@ func TestCanaryReportsEachStepAndPromotion(t *testing.T) {
 	}
 	if len(s.terminal.progress) < 3 {
 		t.Errorf("shown %d times while it ran", len(s.terminal.progress))
+	}
+}
+
+func TestFinishedRunWaitsForTheRolloutsItLeft(t *testing.T) {
+	s := newStage(t)
+	s.visitors(200)
+	s.value(`canary("shop@r2", steps = [50], hold = "1m", wait = False)`)
+	if err := s.set.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := s.terminal.lines()
+	if last := lines[len(lines)-1]; last != "rollout 1 promoted: every step passed its gates" {
+		t.Errorf("the last line is %s", last)
+	}
+}
+
+func TestRunThatIsInterruptedStopsWaitingForItsRollouts(t *testing.T) {
+	s := newStage(t)
+	s.value(`canary("shop@r2", hold = "1h", wait = False)`)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	if err := s.set.Finish(ctx); !errors.Is(err, interrupted) {
+		t.Errorf("ended with %v", err)
 	}
 }
 

@@ -120,12 +120,17 @@ func (r *recipeRun) run(ctx context.Context, h *house) error {
 		Run: number, By: fmt.Sprintf("run %d", number), EdgeToken: h.token, EdgeAddress: h.address,
 	})
 	_, err := r.runtime(set).Run(ctx, r.path, r.args)
+	if err == nil {
+		err = set.Finish(ctx) // what canary(wait = False) started goes on to its end
+	}
 
 	how := rollout.RunFinished
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		how = rollout.RunCancelled
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
 	case err != nil:
 		how = rollout.RunFailed
 		err = &recipeError{err}
