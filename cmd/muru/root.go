@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,9 +49,15 @@ type interruptedError struct{ signal os.Signal }
 
 func (e interruptedError) Error() string { return "interrupted by " + e.signal.String() }
 
+// sameSignalFor is how long after the first signal another one is taken for
+// the same: timeout(1) sends its signal to the process and again to its group,
+// and a closed terminal sends several kinds at once.
+const sameSignalFor = time.Second
+
 // untilSignal returns a context that the first SIGINT, SIGTERM or SIGHUP
-// ends. A second one ends the process at once: whoever asks twice does not
-// want to wait for a drain.
+// ends. A later one ends the process at once: whoever asks twice does not
+// want to wait for a drain, though it leaves workers that end by themselves
+// and a temporary directory that stays.
 func untilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
@@ -59,13 +66,17 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(done)
-		for asked := false; ; asked = true {
+		var asked time.Time
+		for {
 			select {
 			case s := <-signals:
-				if asked {
+				switch {
+				case asked.IsZero():
+					asked = time.Now()
+					cancel(interruptedError{s})
+				case time.Since(asked) > sameSignalFor:
 					os.Exit(exitInterrupted)
 				}
-				cancel(interruptedError{s})
 			case <-stopped:
 				return
 			}
