@@ -49,7 +49,8 @@ unless --serve keeps them.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRecipe(cmd.Context(), flags, args[0], args[1:], stdout, stderr)
+			err := runRecipe(cmd.Context(), flags, args[0], args[1:], stdout, stderr)
+			return hintAtMisplacedFlag(cmd, args[0], args[1:], err)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -57,6 +58,22 @@ unless --serve keeps them.`,
 	cmd.Flags().StringVar(&flags.state, "state", "", "directory for logs and sockets (default a temporary one)")
 	cmd.Flags().BoolVar(&flags.serve, "serve", false, "keep serving after the recipe has ended, until a signal")
 	return cmd
+}
+
+// hintAtMisplacedFlag adds to a usage error that our flags stand before the
+// file, if args, which follow it, hold one of them.
+func hintAtMisplacedFlag(cmd *cobra.Command, file string, args []string, err error) error {
+	e, ok := err.(*muru.Error) // of the command line itself, not of a recipe
+	if !ok || e.Kind != muru.KindUsage {
+		return err
+	}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if strings.HasPrefix(arg, "--") && cmd.Flags().Lookup(name) != nil {
+			return e.WithHint("flags of muru stand before the file: muru run --%s %s", name, file)
+		}
+	}
+	return err
 }
 
 // runRecipe checks a recipe, builds the house, runs the recipe in it and
