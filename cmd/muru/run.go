@@ -40,8 +40,10 @@ func newRunCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Runs a recipe. The parameters of its main function are the arguments: in
 order, or by name as --some-name VALUE. muru run FILE --help describes them.
 
-The edge and the workers live in this process and end with the recipe,
-unless --serve keeps them.`,
+The edge and the workers live and end with this process: when the recipe and
+the rollouts it started have ended, unless --serve keeps them, or with the
+first Ctrl-C, which takes candidates out of traffic. Flags of muru stand
+before FILE, those of the recipe behind it.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return muru.Errorf(muru.KindUsage, "run needs a recipe").WithHint("muru run recipes/quickstart.star")
@@ -56,7 +58,7 @@ unless --serve keeps them.`,
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address the edge listens on")
 	cmd.Flags().StringVar(&flags.state, "state", "", "directory for logs and sockets (default a temporary one)")
-	cmd.Flags().BoolVar(&flags.serve, "serve", false, "keep serving after the recipe has ended, until a signal")
+	cmd.Flags().BoolVar(&flags.serve, "serve", false, "keep serving after the recipe has ended well, until a signal")
 	return cmd
 }
 
@@ -92,6 +94,10 @@ func runRecipe(ctx context.Context, flags runFlags, path string, args []string, 
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
+	if flags.serve {
+		// Who serves wants to be reached, also while the recipe runs.
+		r.terminal.Say(fmt.Sprintf("the edge listens on http://%s", h.address))
+	}
 	if err := r.run(ctx, h); err != nil {
 		return err
 	}
