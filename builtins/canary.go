@@ -136,13 +136,25 @@ func (s *Set) Finish(ctx context.Context) error {
 }
 
 // A watcher says what changes in a rollout: a line at the first look, one at
-// each new step, one at every other change and so one at the end.
+// each new step, one at every other change and so one at the end, and one for
+// a gate that cannot judge: it holds the step up, and only its author can help.
 type watcher struct {
 	terminal Terminal
 	last     string
+	errors   map[string]string // gate: what went wrong, as it was said
 }
 
 func (w *watcher) see(r muru.Rollout) {
+	for _, v := range r.Verdicts {
+		if v.Result != muru.GateError || w.errors[v.Gate] == v.Message {
+			continue
+		}
+		if w.errors == nil {
+			w.errors = make(map[string]string)
+		}
+		w.errors[v.Gate] = v.Message
+		w.terminal.Say(fmt.Sprintf("rollout %d gate %s cannot judge: %s", r.Number, v.Gate, v.Message))
+	}
 	if line := StatusLine(r); line != w.last {
 		w.last = line
 		w.terminal.Say(line)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/rollout"
 	script "muru/starlark"
 )
 
@@ -32,6 +33,24 @@ func TestCanaryReportsEachStepAndPromotion(t *testing.T) {
 	}
 	if len(s.terminal.progress) < 3 {
 		t.Errorf("shown %d times while it ran", len(s.terminal.progress))
+	}
+}
+
+func TestGateThatCannotJudgeIsSaidOnce(t *testing.T) {
+	s := newStageAt(t, rollout.RealClock{}) // gate functions take real time
+	s.visitors(200)
+	_, err := s.run(`
+def main():
+    canary("shop@r2", steps = [50], hold = "1s", min_requests = 1, deadline = "4s", on_no_data = "rollback",
+        gates = [gate("typo", check = lambda w: w.candiate.rate("5xx") < 1)])
+`)
+	if muru.KindOf(err) != muru.KindRolledBack {
+		t.Fatalf("ended with %v", err)
+	}
+	const said = "rollout 1 gate typo cannot judge: test.star:4:50: Window has no .candiate field or method (did you mean .candidate?)"
+	lines := s.terminal.lines()
+	if n := len(lines) - len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == said })); n != 1 {
+		t.Errorf("said %d times in\n%s", n, strings.Join(lines, "\n"))
 	}
 }
 
