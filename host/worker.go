@@ -26,6 +26,7 @@ type worker struct {
 	orders chan func()   // run by its supervisor
 	ready  chan struct{} // closed when it is ready
 	gone   chan struct{} // closed when it is dead and everything about that is done
+	heard  chan struct{} // closed when its first control connection has ended
 	idle   chan struct{} // capacity 1: the last request has left a worker that gets no new ones
 
 	// Guarded by the release's mu.
@@ -150,7 +151,7 @@ func (w *worker) becomeReady() {
 	given := r.offerAll(w)
 	close(w.ready)
 	r.mu.Unlock()
-	r.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
+	w.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
 	given.hand()
 }
 
