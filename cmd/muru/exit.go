@@ -8,6 +8,7 @@ import (
 	"muru"
 	"muru/control"
 	"muru/edge"
+	"muru/store"
 )
 
 // The exit statuses of every verb.
@@ -63,7 +64,7 @@ func exitStatus(err error) int {
 		return exitFailed
 	}
 	for _, unavailable := range []error{
-		edge.ErrPortTaken, errStateLocked,
+		edge.ErrPortTaken, errStateLocked, control.ErrSocketTaken, store.ErrLocked,
 		control.ErrNoDaemon, control.ErrDaemonGone, control.ErrOtherVersion, control.ErrStopping,
 	} {
 		if errors.Is(err, unavailable) {

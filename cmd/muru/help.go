@@ -12,14 +12,18 @@ import (
 )
 
 // newHelpCommand is `muru help [BUILTIN]`: the same text as help(BUILTIN) in a
-// recipe, or what muru itself can do.
+// recipe, or all that muru and its recipes can do.
 func newHelpCommand(stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [BUILTIN|VERB]",
 		Short: "describe a builtin of recipes, or a verb",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cmd.Root().Help()
+				if err := cmd.Root().Help(); err != nil {
+					return err
+				}
+				fmt.Fprintf(stdout, "\nWhat recipes can call, by topic:\n\n%s\n\nUse \"muru help NAME\" for more about one, as in muru help deploy.\n", builtins.HelpAll())
+				return nil
 			}
 			verb, rest, err := cmd.Root().Find(args)
 			if err == nil && verb != cmd.Root() && len(rest) == 0 {

@@ -56,13 +56,15 @@ func (r *runner) run(ctx context.Context, rec recipe, number int, terminal built
 	})
 	_, err := r.runtime(set, terminal, rec.dir).Run(ctx, rec.path, rec.args)
 	if err == nil {
-		err = r.awaitRollouts(ctx, number)
+		err = set.Finish(ctx) // a run ends when its rollouts have
 	}
 	how := rollout.RunFinished
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		how = rollout.RunCancelled
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
 	case err != nil:
 		how = rollout.RunFailed
 		err = &recipeError{err}
@@ -78,24 +80,6 @@ func (r *runner) run(ctx context.Context, rec recipe, number int, terminal built
 		return errors.Join(err, closed)
 	}
 	return errors.Join(err, closed, r.o.Engine.EndRun(after, number, how, err))
-}
-
-// awaitRollouts waits until the rollouts that a run started have ended: a run
-// ends only then. How they ended is not the run's failure.
-func (r *runner) awaitRollouts(ctx context.Context, number int) error {
-	rollouts, err := r.o.Engine.Rollouts("")
-	if err != nil {
-		return fmt.Errorf("list the rollouts of run %d: %w", number, err)
-	}
-	for _, ro := range rollouts {
-		if ro.Run != number || !ro.Live() {
-			continue
-		}
-		if _, err := r.o.Engine.WaitRollout(ctx, ro.Number, nil); err != nil && ctx.Err() != nil {
-			return fmt.Errorf("wait for rollout %d of run %d: %w", ro.Number, number, err)
-		}
-	}
-	return nil
 }
 
 // A daemonRun is a run that nobody needs to watch.
