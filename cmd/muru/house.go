@@ -212,8 +212,12 @@ func (h *house) openState(dir string) error {
 
 // stateError says why a state directory cannot be used.
 func stateError(dir string, err error) error {
+	kind := muru.KindFailed
 	if errors.Is(err, fs.ErrPermission) {
-		return muru.Errorf(muru.KindDenied, "the state directory %s: %w", dir, err).WithHint("name one of your own with --state")
+		kind = muru.KindDenied
 	}
-	return muru.Errorf(muru.KindFailed, "the state directory %s: %w", dir, err)
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err // the path is in the text already, and mkdir is not what people asked for
+	}
+	return muru.Errorf(kind, "the state directory %s cannot be used: %w", dir, err).WithHint("name one of your own with --state")
 }
