@@ -45,8 +45,8 @@ func TestARunASessionAndACallShareOneHouse(t *testing.T) {
 		"say release shop@r1 is ready and serving: 100% of shop", "print hello")
 
 	s := open(t, r)
-	wantLines(t, say(t, s, `[w.state for w in workers("shop")]`), "value ready")
-	wantLines(t, say(t, s, `_`), "value ready")
+	wantLines(t, sayTo(t, s, `[w.state for w in workers("shop")]`), "value ready")
+	wantLines(t, sayTo(t, s, `_`), "value ready")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -55,7 +55,7 @@ func TestARunASessionAndACallShareOneHouse(t *testing.T) {
 		lines = append(lines, line)
 		switch {
 		case strings.HasSuffix(line, "asked for /"):
-			say(t, s, `[probe("shop@r1", "/%d" % i).ok for i in range(20)]`)
+			sayTo(t, s, `[probe("shop@r1", "/%d" % i).ok for i in range(20)]`)
 		case strings.HasSuffix(line, "asked for /19"):
 			cancel()
 		}

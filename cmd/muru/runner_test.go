@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -84,8 +83,8 @@ func open(t *testing.T, r *runner) *session {
 	return s.(*session)
 }
 
-// say evaluates an input and returns all it said, and its error last.
-func say(t *testing.T, s *session, input string) []string {
+// sayTo evaluates an input and returns all it said, and its error last.
+func sayTo(t *testing.T, s *session, input string) []string {
 	t.Helper()
 	h := new(heard)
 	err := s.Eval(t.Context(), input, h.out)
@@ -198,276 +197,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func TestSessionsKeepTheirNamesApart(t *testing.T) {
-	r := newTestRunner(t)
-	one, two := open(t, r), open(t, r)
-	wantLines(t, say(t, one, "x = 1"))
-	wantLines(t, say(t, two, "x"), "error <input 1>:1:1: undefined: x")
-	wantLines(t, say(t, one, "x + 1"), "value 2")
-	wantLines(t, say(t, one, "_"), "value 2")
-	wantLines(t, say(t, one, `split("shop", {"r2": "10%"})`), "say shop split: r1 90%, r2 10%", "value")
-	wantLines(t, say(t, one, "_.name"), "value shop")
-	wantLines(t, say(t, two, `split("shop", {}); status("shop").split`), "say shop split: r1 100%", "value {shop@r1: 100.0}")
-	var group sync.WaitGroup
-	for _, s := range []*session{one, two} {
-		group.Go(func() {
-			for range 20 {
-				if err := s.Eval(t.Context(), "n = 0\n", func(control.Message) {}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-}
-
-func TestAnInterruptedInputKeepsVariablesAndRollout(t *testing.T) {
-	r := newTestRunner(t)
-	s := open(t, r)
-	say(t, s, "plan = [10, 50]")
-	ctx, cancel := context.WithCancel(t.Context())
-	h, done := new(heard), make(chan error, 1)
-	go func() { done <- s.Eval(ctx, `canary("shop@r2", steps = plan, hold = "1h")`, h.out) }()
-	eventually(t, "progress", func() bool { return len(h.lines(control.KindProgress)) > 0 })
-	wantLines(t, say(t, s, "1"), "error the session is busy with another input")
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v", err)
-	}
-	wantLines(t, say(t, s, "plan"), "value [10, 50]")
-	if live := must(s.LiveRollouts(t.Context())); !slices.Equal(live, []int{1}) {
-		t.Errorf("live: %v", live)
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if ro := must(r.o.Engine.Rollout(1)); !ro.Live() {
-		t.Error("closing the session ended its rollout")
-	}
-	if err := s.Eval(t.Context(), "1", func(control.Message) {}); !errors.Is(err, control.ErrSessionGone) {
-		t.Errorf("a closed session says %v", err)
-	}
-}
-
-func TestClosingASessionCancelsItsInput(t *testing.T) {
-	r := newTestRunner(t)
-	s := open(t, r)
-	h, done := new(heard), make(chan error, 1)
-	go func() { done <- s.Eval(t.Context(), `sleep("1h")`, h.out) }()
-	eventually(t, "begun", func() bool { return len(h.lines()) > 0 })
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; !errors.Is(err, errSessionClosed) {
-		t.Errorf("ended with %v", err)
-	}
-}
-
-func TestASessionIsSavedAsARecipe(t *testing.T) {
-	r := newTestRunner(t)
-	s := open(t, r)
-	wantLines(t, say(t, s, savedInput), "error there is nothing to save: no call of this session has changed anything")
-	say(t, s, `canary("shop@r2", hold = "1h", wait = False)`)
-	say(t, s, `status()`)
-	say(t, s, `promote("shop@r9")`) // fails
-	say(t, s, `abort(1, reason = "r2 itself is bad")`)
-	wantLines(t, say(t, s, savedInput), `value def main():
-    canary("shop@r2", hold = "1h", wait = False)
-    abort("shop", reason = "r2 itself is bad")`)
-}
-
-func TestCompletionIsFromLiveStateAndFast(t *testing.T) {
-	r := newTestRunner(t)
-	s := open(t, r)
-	say(t, s, `svc = status("shop")`)
-	began := time.Now()
-	for line, want := range map[string]string{
-		`canary("shop@r`:      `canary(" shop@r1 shop@r2`,
-		`deploy("sh`:          `deploy(" shop`,
-		`canary(svc, dea`:     `canary(svc,  deadline = `,
-		`svc.cand`:            `svc. candidate`,
-		`status("shop").base`: `status("shop"). baseline`,
-	} {
-		head, candidates, _, err := s.Complete(t.Context(), line, len(line))
-		if got := head + " " + strings.Join(candidates, " "); err != nil || got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
-	}
-	if took := time.Since(began); took > 250*time.Millisecond {
-		t.Errorf("five completions took %v", took)
-	}
-}
-
-func writeRecipe(t *testing.T, text string) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "r.star"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func start(t *testing.T, r *runner, text string, args ...string) int {
-	t.Helper()
-	n, err := r.StartRun(asAna(t), control.Run{File: "r.star", Args: args, Dir: writeRecipe(t, text)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-func TestARunIsAttachedFromItsBeginning(t *testing.T) {
-	r := newTestRunner(t)
-	n := start(t, r, "def main(what):\n    print(what)\n    fail('no')\n", "hello")
-	for range 2 {
-		h := new(heard)
-		err := r.Attach(t.Context(), n, h.out)
-		if got := control.ErrorText(err); !strings.Contains(got, "r.star:3:5: no") {
-			t.Errorf("ended with %q", got)
-		}
-		wantLines(t, h.lines(), "print hello")
-	}
-	info := must(r.Runs(t.Context()))[0]
-	if info.State != control.RunFailed || info.By != "ana" || info.Ended == nil || info.Error != "r.star:3:5: no" {
-		t.Errorf("info %+v", info)
-	}
-	events := r.o.Engine.Events(rollout.EventQuery{Run: n})
-	if len(events) != 2 || events[0].Message != "r.star hello by ana" || events[1].Kind != muru.RunFailed {
-		t.Errorf("events %v", events)
-	}
-	if err := r.Attach(t.Context(), 99, func(control.Message) {}); muru.KindOf(err) != muru.KindNotFound {
-		t.Errorf("no such run: %v", err)
-	}
-}
-
-func TestARunThatDoesNotCheckStartsNothing(t *testing.T) {
-	r := newTestRunner(t)
-	for _, q := range []control.Run{
-		{File: "none.star", Dir: "/tmp"},
-		{File: "r.star", Dir: writeRecipe(t, "def main(:\n")},
-		{File: "r.star", Dir: writeRecipe(t, "def main():\n    pass\n"), Args: []string{"--what"}},
-		{File: "r.star", Dir: writeRecipe(t, "def main():\n    pass\n"), Args: []string{"--help"}},
-	} {
-		if _, err := r.StartRun(asAna(t), q); err == nil {
-			t.Errorf("%+v was started", q)
-		}
-	}
-	if runs := must(r.Runs(t.Context())); len(runs) > 0 {
-		t.Errorf("runs %v", runs)
-	}
-}
-
-func TestCancellingARunAbortsItsRollout(t *testing.T) {
-	r := newTestRunner(t)
-	n := start(t, r, `def main(): canary("shop@r2", hold = "1h")`)
-	eventually(t, "the rollout is live", func() bool {
-		ro, err := r.o.Engine.Rollout(1)
-		return err == nil && ro.Live()
-	})
-	if err := r.CancelRun(control.WithCaller(t.Context(), "bob"), n); err != nil {
-		t.Fatal(err)
-	}
-	if ro := must(r.o.Engine.Rollout(1)); ro.State != muru.Aborted {
-		t.Errorf("the rollout is %s", ro.State)
-	}
-	if err := r.Attach(t.Context(), n, func(control.Message) {}); !strings.Contains(err.Error(), "cancelled by bob") {
-		t.Errorf("ended with %v", err)
-	}
-	if info := must(r.Runs(t.Context()))[0]; info.State != control.RunCancelled {
-		t.Errorf("info %+v", info)
-	}
-	if err := r.CancelRun(t.Context(), n); muru.KindOf(err) != muru.KindRefused {
-		t.Errorf("cancelled twice: %v", err)
-	}
-}
-
-func TestARunEndsAfterTheRolloutsItStarted(t *testing.T) {
-	r := newTestRunner(t)
-	n := start(t, r, `def main(): canary("shop@r2", hold = "1h", wait = False)`)
-	eventually(t, "the rollout is live", func() bool {
-		ro, err := r.o.Engine.Rollout(1)
-		return err == nil && ro.Live()
-	})
-	if info := must(r.Runs(t.Context()))[0]; info.State != control.RunRunning {
-		t.Errorf("info %+v", info)
-	}
-	if _, _, err := r.o.Engine.Abort(t.Context(), rollout.RolloutRequest{Rollout: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Attach(t.Context(), n, func(control.Message) {}); err != nil {
-		t.Errorf("ended with %v", err)
-	}
-}
-
-func TestWhatEndsWithTheDaemonLeavesItsRollouts(t *testing.T) {
-	r := newTestRunner(t)
-	n := start(t, r, `def main(): canary("shop@r2", hold = "1h")`)
-	eventually(t, "the rollout is live", func() bool {
-		ro, err := r.o.Engine.Rollout(1)
-		return err == nil && ro.Live()
-	})
-	if err := r.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if ro := must(r.o.Engine.Rollout(1)); !ro.Live() {
-		t.Errorf("the rollout is %s", ro.State)
-	}
-	if err := r.Attach(t.Context(), n, func(control.Message) {}); !errors.Is(err, control.ErrStopping) {
-		t.Errorf("ended with %v", err)
-	}
-	if _, err := r.StartRun(asAna(t), control.Run{File: "r.star", Dir: writeRecipe(t, "print(1)")}); !errors.Is(err, control.ErrStopping) {
-		t.Errorf("started after the end: %v", err)
-	}
-}
-
-func TestOutputOfARunIsBounded(t *testing.T) {
-	r := newTestRunner(t)
-	n := start(t, r, "def main():\n    for i in range(5000):\n        print(i)\n")
-	eventually(t, "it ended", func() bool { return must(r.Runs(t.Context()))[0].Ended != nil })
-	h := new(heard)
-	if err := r.Attach(t.Context(), n, h.out); err != nil {
-		t.Fatal(err)
-	}
-	lines := h.lines()
-	if len(lines) != messagesKept+1 || !strings.Contains(lines[0], "is not kept") || lines[len(lines)-1] != "print 4999" {
-		t.Errorf("%d lines: %q … %q", len(lines), lines[0], lines[len(lines)-1])
-	}
-}
-
-// A recipe that builds a huge list is stopped with its line, while another
-// goes on. (Users of Starlark tools ask for this: memory cannot be limited.)
-func TestAHugeListIsStoppedWhileAnotherRunGoesOn(t *testing.T) {
-	r := newTestRunner(t)
-	r.o.Limits.Memory = 32 << 20
-	other := start(t, r, "def main():\n    sleep(\"300ms\")\n    print(status(\"shop\").name)\n")
-	n := start(t, r, "def main():\n    l = []\n    for i in range(1000000000):\n        l.append(\"%d\" % i)\n")
-	err := r.Attach(t.Context(), n, func(control.Message) {})
-	if muru.KindOf(err) != muru.KindBudget || !strings.Contains(control.ErrorText(err), "r.star:") {
-		t.Errorf("ended with %v", err)
-	}
-	h := new(heard)
-	if err := r.Attach(t.Context(), other, h.out); err != nil || !slices.Contains(h.lines(), "print shop") {
-		t.Errorf("the other run: %v, %q", err, h.lines())
-	}
-	runtime.GC() // the next test's watchdog must not see this one's heap
-}
-
-func TestTheCallerOfARunIsKnownInBranchesAndModules(t *testing.T) {
-	r := newTestRunner(t)
-	dir := writeRecipe(t, "load(\"m.star\", \"act\")\ndef main():\n    parallel([lambda: attempt(lambda: act())])\n")
-	if err := os.WriteFile(filepath.Join(dir, "m.star"), []byte("def act():\n    promote(\"shop@r2\")\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	n := must(r.StartRun(asAna(t), control.Run{File: "r.star", Dir: dir}))
-	if err := r.Attach(t.Context(), n, func(control.Message) {}); err != nil {
-		t.Fatal(err)
-	}
-	events := r.o.Engine.Events(rollout.EventQuery{Kind: muru.ReleasePromoted})
-	if e := events[len(events)-1]; e.By != "run 1" {
-		t.Errorf("by %q", e.By)
-	}
-}
-
 func TestEventsAreFollowedWithoutAGap(t *testing.T) {
 	r := newTestRunner(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -513,13 +242,13 @@ func TestSecretsAreReadAndNeverShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, r)
-	wantLines(t, say(t, s, `secret("TOKEN")`), "value secret(TOKEN)")
-	wantLines(t, say(t, s, `sh("test $T = hush", env = {"T": _}).ok`), "value True")
-	wantLines(t, say(t, s, `secret("NONE")`), "error secret: there is no secret NONE\nhint: looked for "+filepath.Join(r.o.State, "secrets", "NONE"))
+	wantLines(t, sayTo(t, s, `secret("TOKEN")`), "value secret(TOKEN)")
+	wantLines(t, sayTo(t, s, `sh("test $T = hush", env = {"T": _}).ok`), "value True")
+	wantLines(t, sayTo(t, s, `secret("NONE")`), "error secret: there is no secret NONE\nhint: looked for "+filepath.Join(r.o.State, "secrets", "NONE"))
 	t.Setenv("CREDENTIALS_DIRECTORY", t.TempDir())
 	if err := os.WriteFile(filepath.Join(os.Getenv("CREDENTIALS_DIRECTORY"), "TOKEN"), []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, r)
-	wantLines(t, say(t, s, `sh("test $T = other", env = {"T": secret("TOKEN")}).ok`), "value True")
+	wantLines(t, sayTo(t, s, `sh("test $T = other", env = {"T": secret("TOKEN")}).ok`), "value True")
 }
