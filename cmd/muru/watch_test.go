@@ -78,7 +78,11 @@ func (w *watched) stream(ctx context.Context, say func()) error {
 		case <-w.ended:
 			return muru.Errorf(muru.KindFailed, "cancelled")
 		case <-ctx.Done():
-			w.note("left")
+			select {
+			case <-w.ended:
+			default:
+				w.note("left")
+			}
 			return context.Cause(ctx)
 		}
 	}
@@ -106,13 +110,15 @@ func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
 		stdout string // its last line
 	}{
 		{"rollout canary shop@r6 --wait", os.Interrupt, false, []string{"left", "abort(7)"},
-			`interrupted at canary("shop@r6") after *; rollout 7 left at 10%`, "muru: rollout 7 aborted: by ana at 10%"},
+			`interrupted at canary("shop@r6") after *; aborting rollout 7`, "muru: rollout 7 aborted: by ana at 10%"},
 		{"rollout canary shop@r6 --wait", syscall.SIGTERM, true, []string{"left", "abort(7)"},
-			`interrupted at canary("shop@r6") after *; rollout 7 left running`, "muru: rollout 7 aborted: by ana at 10%"},
+			`interrupted at canary("shop@r6") after *; aborting rollout 7`, "muru: rollout 7 aborted: by ana at 10%"},
+		{"rollout canary shop@r6 --wait", syscall.SIGHUP, true, []string{"left"},
+			`interrupted at canary("shop@r6") after *; rollout 7 left running`, "muru: rollout 7 running step 1 of 2: 10% for 30s"},
 		{"rollout canary shop@r6 --wait", syscall.SIGHUP, false, []string{"left"},
 			`interrupted at canary("shop@r6") after *; rollout 7 left at 10%`, "muru: rollout 7 running step 1 of 2: 10% for 30s"},
 		{"observe shop@r6", os.Interrupt, false, []string{"left"}, `interrupted at observe("shop@r6") after *`, "observing"},
-		{"attach 3", os.Interrupt, false, []string{"left", "cancel 3"}, `interrupted at sleep("1h") after *; run 3 goes on`, "working"},
+		{"attach 3", os.Interrupt, false, []string{"cancel 3"}, `interrupted at sleep("1h") after *; cancelling run 3`, "muru: run 3 cancelled"},
 		{"attach 3", syscall.SIGHUP, false, []string{"left"}, `interrupted at sleep("1h") after *; run 3 goes on`, "working"},
 	} {
 		t.Run(c.line+" "+c.signal.String(), func(t *testing.T) {
