@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,24 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"muru/control"
 )
-
-// watchingMain is muru on a muru that has something to watch. It says on
-// stdout at its end what it was asked to do.
-func watchingMain() {
-	w := newWatched()
-	ctx, signals, stop := untilSignal(context.Background())
-	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals,
-		connect: func(string) (control.Muru, error) { return w, nil },
-	}
-	status := c.execute(ctx, os.Args[1:])
-	stop()
-	fmt.Printf("asked: %s\n", strings.Join(w.notes(), ", "))
-	os.Exit(status)
-}
 
 // A screen is a command on a terminal of its own.
 type screen struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -98,6 +99,21 @@ func (w *watched) notes() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.asked)
+}
+
+// watchingMain is muru on a muru that has something to watch. It says on
+// stdout at its end what it was asked to do.
+func watchingMain() {
+	w := newWatched()
+	ctx, signals, stop := untilSignal(context.Background())
+	c := &cli{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals,
+		connect: func(string) (control.Muru, error) { return w, nil },
+	}
+	status := c.execute(ctx, os.Args[1:])
+	stop()
+	fmt.Printf("asked: %s\n", strings.Join(w.notes(), ", "))
+	os.Exit(status)
 }
 
 func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
