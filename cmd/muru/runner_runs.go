@@ -147,7 +147,7 @@ func (r *runner) StartRun(ctx context.Context, q control.Run) (int, error) {
 func (r *runner) forgetRuns() {
 	var ended []int
 	for n, run := range r.runs {
-		if _, _, done := run.output.ended(); done {
+		if _, done, _ := run.output.ended(); done {
 			ended = append(ended, n)
 		}
 	}
@@ -196,7 +196,7 @@ func (r *runner) CancelRun(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	if _, _, done := run.output.ended(); done {
+	if _, done, _ := run.output.ended(); done {
 		return muru.Errorf(muru.KindRefused, "run %d has ended", n)
 	}
 	run.cancel(cancelledBy{callerName(ctx)})
@@ -220,7 +220,7 @@ func (run *daemonRun) info() control.RunInfo {
 		Number: run.number, File: run.recipe.path, Args: run.recipe.args, Dir: run.recipe.dir, By: run.recipe.by,
 		State: control.RunRunning, Started: run.begun.UTC(),
 	}
-	err, at, done := run.output.ended()
+	at, done, err := run.output.ended()
 	if !done {
 		return info
 	}

@@ -84,8 +84,8 @@ func open(t *testing.T, r *runner) *session {
 	return s.(*session)
 }
 
-// say evaluates an input and returns all it said, and its error last.
-func say(t *testing.T, s *session, input string) []string {
+// sayTo evaluates an input and returns all it said, and its error last.
+func sayTo(t *testing.T, s *session, input string) []string {
 	t.Helper()
 	h := new(heard)
 	err := s.Eval(t.Context(), input, h.out)
@@ -201,13 +201,13 @@ func must[T any](v T, err error) T {
 func TestSessionsKeepTheirNamesApart(t *testing.T) {
 	r := newTestRunner(t)
 	one, two := open(t, r), open(t, r)
-	wantLines(t, say(t, one, "x = 1"))
-	wantLines(t, say(t, two, "x"), "error <input 1>:1:1: undefined: x")
-	wantLines(t, say(t, one, "x + 1"), "value 2")
-	wantLines(t, say(t, one, "_"), "value 2")
-	wantLines(t, say(t, one, `split("shop", {"r2": "10%"})`), "say shop split: r1 90%, r2 10%", "value")
-	wantLines(t, say(t, one, "_.name"), "value shop")
-	wantLines(t, say(t, two, `split("shop", {}); status("shop").split`), "say shop split: r1 100%", "value {shop@r1: 100.0}")
+	wantLines(t, sayTo(t, one, "x = 1"))
+	wantLines(t, sayTo(t, two, "x"), "error <input 1>:1:1: undefined: x")
+	wantLines(t, sayTo(t, one, "x + 1"), "value 2")
+	wantLines(t, sayTo(t, one, "_"), "value 2")
+	wantLines(t, sayTo(t, one, `split("shop", {"r2": "10%"})`), "say shop split: r1 90%, r2 10%", "value")
+	wantLines(t, sayTo(t, one, "_.name"), "value shop")
+	wantLines(t, sayTo(t, two, `split("shop", {}); status("shop").split`), "say shop split: r1 100%", "value {shop@r1: 100.0}")
 	var group sync.WaitGroup
 	for _, s := range []*session{one, two} {
 		group.Go(func() {
@@ -224,17 +224,17 @@ func TestSessionsKeepTheirNamesApart(t *testing.T) {
 func TestAnInterruptedInputKeepsVariablesAndRollout(t *testing.T) {
 	r := newTestRunner(t)
 	s := open(t, r)
-	say(t, s, "plan = [10, 50]")
+	sayTo(t, s, "plan = [10, 50]")
 	ctx, cancel := context.WithCancel(t.Context())
 	h, done := new(heard), make(chan error, 1)
 	go func() { done <- s.Eval(ctx, `canary("shop@r2", steps = plan, hold = "1h")`, h.out) }()
 	eventually(t, "progress", func() bool { return len(h.lines(control.KindProgress)) > 0 })
-	wantLines(t, say(t, s, "1"), "error the session is busy with another input")
+	wantLines(t, sayTo(t, s, "1"), "error the session is busy with another input")
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)
 	}
-	wantLines(t, say(t, s, "plan"), "value [10, 50]")
+	wantLines(t, sayTo(t, s, "plan"), "value [10, 50]")
 	if live := must(s.LiveRollouts(t.Context())); !slices.Equal(live, []int{1}) {
 		t.Errorf("live: %v", live)
 	}
@@ -266,12 +266,12 @@ func TestClosingASessionCancelsItsInput(t *testing.T) {
 func TestASessionIsSavedAsARecipe(t *testing.T) {
 	r := newTestRunner(t)
 	s := open(t, r)
-	wantLines(t, say(t, s, savedInput), "error there is nothing to save: no call of this session has changed anything")
-	say(t, s, `canary("shop@r2", hold = "1h", wait = False)`)
-	say(t, s, `status()`)
-	say(t, s, `promote("shop@r9")`) // fails
-	say(t, s, `abort(1, reason = "r2 itself is bad")`)
-	wantLines(t, say(t, s, savedInput), `value def main():
+	wantLines(t, sayTo(t, s, savedInput), "error there is nothing to save: no call of this session has changed anything")
+	sayTo(t, s, `canary("shop@r2", hold = "1h", wait = False)`)
+	sayTo(t, s, `status()`)
+	sayTo(t, s, `promote("shop@r9")`) // fails
+	sayTo(t, s, `abort(1, reason = "r2 itself is bad")`)
+	wantLines(t, sayTo(t, s, savedInput), `value def main():
     canary("shop@r2", hold = "1h", wait = False)
     abort("shop", reason = "r2 itself is bad")`)
 }
@@ -279,7 +279,7 @@ func TestASessionIsSavedAsARecipe(t *testing.T) {
 func TestCompletionIsFromLiveStateAndFast(t *testing.T) {
 	r := newTestRunner(t)
 	s := open(t, r)
-	say(t, s, `svc = status("shop")`)
+	sayTo(t, s, `svc = status("shop")`)
 	began := time.Now()
 	for line, want := range map[string]string{
 		`canary("shop@r`:      `canary(" shop@r1 shop@r2`,
@@ -513,13 +513,13 @@ func TestSecretsAreReadAndNeverShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, r)
-	wantLines(t, say(t, s, `secret("TOKEN")`), "value secret(TOKEN)")
-	wantLines(t, say(t, s, `sh("test $T = hush", env = {"T": _}).ok`), "value True")
-	wantLines(t, say(t, s, `secret("NONE")`), "error secret: there is no secret NONE\nhint: looked for "+filepath.Join(r.o.State, "secrets", "NONE"))
+	wantLines(t, sayTo(t, s, `secret("TOKEN")`), "value secret(TOKEN)")
+	wantLines(t, sayTo(t, s, `sh("test $T = hush", env = {"T": _}).ok`), "value True")
+	wantLines(t, sayTo(t, s, `secret("NONE")`), "error secret: there is no secret NONE\nhint: looked for "+filepath.Join(r.o.State, "secrets", "NONE"))
 	t.Setenv("CREDENTIALS_DIRECTORY", t.TempDir())
 	if err := os.WriteFile(filepath.Join(os.Getenv("CREDENTIALS_DIRECTORY"), "TOKEN"), []byte("other"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, r)
-	wantLines(t, say(t, s, `sh("test $T = other", env = {"T": secret("TOKEN")}).ok`), "value True")
+	wantLines(t, sayTo(t, s, `sh("test $T = other", env = {"T": secret("TOKEN")}).ok`), "value True")
 }

@@ -6,12 +6,19 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // An interruptedError is the cause of a context that a signal ended.
 type interruptedError struct{ signal os.Signal }
 
-func (e interruptedError) Error() string { return "interrupted by " + e.signal.String() }
+func (e interruptedError) Error() string {
+	if s, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(s) // SIGINT, not Go's "interrupt"
+	}
+	return "interrupted by " + e.signal.String()
+}
 
 // signals are the signals of the person who started this process. At first
 // they end the process's context; somebody who watches a rollout takes them
