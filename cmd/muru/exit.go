@@ -48,7 +48,7 @@ func report(stderr io.Writer, err error) int {
 		return exitOK
 	}
 	if e, ok := errors.AsType[*exitError](err); !ok || !e.told {
-		fmt.Fprintln(stderr, "muru: "+control.ErrorText(err))
+		fmt.Fprintln(stderr, "muru: "+errorText(err))
 	}
 	return exitStatus(err)
 }
@@ -81,3 +81,7 @@ func exitStatus(err error) int {
 	}
 	return exitFailed
 }
+
+// errorText renders err as people see it: position, stack, details and the
+// way out.
+func errorText(err error) string { return control.ErrorText(err) }

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"muru/control"
 )
 
 // TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
@@ -27,7 +25,7 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 		t.Run(strings.TrimSuffix(name, ".star"), func(t *testing.T) {
 			out, err := runFile(t, "../../recipes/testdata/"+name)
 			if err != nil {
-				t.Fatalf("%s\n%s", control.ErrorText(err), out)
+				t.Fatalf("%s\n%s", errorText(err), out)
 			}
 		})
 	}

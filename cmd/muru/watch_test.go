@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -78,7 +79,11 @@ func (w *watched) stream(ctx context.Context, say func()) error {
 		case <-w.ended:
 			return muru.Errorf(muru.KindFailed, "cancelled")
 		case <-ctx.Done():
-			w.note("left")
+			select {
+			case <-w.ended:
+			default:
+				w.note("left")
+			}
 			return context.Cause(ctx)
 		}
 	}
@@ -96,6 +101,21 @@ func (w *watched) notes() []string {
 	return slices.Clone(w.asked)
 }
 
+// watchingMain is muru on a muru that has something to watch. It says on
+// stdout at its end what it was asked to do.
+func watchingMain() {
+	w := newWatched()
+	ctx, signals, stop := untilSignal(context.Background())
+	c := &cli{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals,
+		connect: func(string) (control.Muru, error) { return w, nil },
+	}
+	status := c.execute(ctx, os.Args[1:])
+	stop()
+	fmt.Printf("asked: %s\n", strings.Join(w.notes(), ", "))
+	os.Exit(status)
+}
+
 func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
 	for _, c := range []struct {
 		line   string
@@ -106,13 +126,15 @@ func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
 		stdout string // its last line
 	}{
 		{"rollout canary shop@r6 --wait", os.Interrupt, false, []string{"left", "abort(7)"},
-			`interrupted at canary("shop@r6") after *; rollout 7 left at 10%`, "muru: rollout 7 aborted: by ana at 10%"},
+			`interrupted at canary("shop@r6") after *; aborting rollout 7`, "muru: rollout 7 aborted: by ana at 10%"},
 		{"rollout canary shop@r6 --wait", syscall.SIGTERM, true, []string{"left", "abort(7)"},
-			`interrupted at canary("shop@r6") after *; rollout 7 left running`, "muru: rollout 7 aborted: by ana at 10%"},
+			`interrupted at canary("shop@r6") after *; aborting rollout 7`, "muru: rollout 7 aborted: by ana at 10%"},
+		{"rollout canary shop@r6 --wait", syscall.SIGHUP, true, []string{"left"},
+			`interrupted at canary("shop@r6") after *; rollout 7 left running`, "muru: rollout 7 running step 1 of 2: 10% for 30s"},
 		{"rollout canary shop@r6 --wait", syscall.SIGHUP, false, []string{"left"},
 			`interrupted at canary("shop@r6") after *; rollout 7 left at 10%`, "muru: rollout 7 running step 1 of 2: 10% for 30s"},
 		{"observe shop@r6", os.Interrupt, false, []string{"left"}, `interrupted at observe("shop@r6") after *`, "observing"},
-		{"attach 3", os.Interrupt, false, []string{"left", "cancel 3"}, `interrupted at sleep("1h") after *; run 3 goes on`, "working"},
+		{"attach 3", os.Interrupt, false, []string{"cancel 3"}, `interrupted at sleep("1h") after *; cancelling run 3`, "muru: run 3 cancelled"},
 		{"attach 3", syscall.SIGHUP, false, []string{"left"}, `interrupted at sleep("1h") after *; run 3 goes on`, "working"},
 	} {
 		t.Run(c.line+" "+c.signal.String(), func(t *testing.T) {
