@@ -152,7 +152,7 @@ func (l *Log) remove(ctx context.Context, p Policy) (n int, err error) {
 	}
 	if p.EventAge > 0 {
 		young := l.clock.Now().Add(-p.EventAge)
-		i := slices.IndexFunc(l.events, func(e muru.Event) bool { return !e.Time.Before(young) })
+		i := slices.IndexFunc(l.events, func(e kept) bool { return !e.Time.Before(young) })
 		switch {
 		case i < 0:
 			cut = l.seq
@@ -182,7 +182,7 @@ func (l *Log) remove(ctx context.Context, p Policy) (n int, err error) {
 
 // indexLocked finds where the event of that number or the next is.
 func (l *Log) indexLocked(seq int) int {
-	i, _ := slices.BinarySearchFunc(l.events, seq, func(e muru.Event, seq int) int { return e.Seq - seq })
+	i, _ := slices.BinarySearchFunc(l.events, seq, func(e kept, seq int) int { return e.Seq - seq })
 	return i
 }
 

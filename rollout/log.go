@@ -28,7 +28,7 @@ type Log struct {
 	disk  *logDisk // nil: in memory only
 
 	mu     sync.Mutex // guards what is below
-	events []muru.Event
+	events []kept     // never written to again once they are there
 	seq    int
 	subs   map[chan muru.Event]func()
 }
@@ -66,7 +66,7 @@ func (l *Log) Append(e muru.Event) muru.Event {
 func (l *Log) showLocked(e muru.Event) muru.Event {
 	l.seq++
 	e.Seq = l.seq
-	l.events = append(l.events, e)
+	l.events = append(l.events, keep(e))
 	// Dropping a tenth at a time keeps the cost of an append constant.
 	if len(l.events) > l.max+l.max/10 {
 		l.events = slices.Clone(l.events[len(l.events)-l.max:])
@@ -103,6 +103,23 @@ func (l *Log) Subscribe(ctx context.Context) <-chan muru.Event {
 	return ch
 }
 
+// kept is an event in memory with what queries ask for most: looking a number
+// up in a hundred thousand maps takes too long.
+type kept struct {
+	muru.Event
+	rollout, run int
+}
+
+func keep(e muru.Event) kept {
+	k := kept{Event: e}
+	k.rollout, _ = e.Data["rollout"].(int)
+	k.run, _ = e.Data["run"].(int)
+	if n, ok := strings.CutPrefix(e.Subject, "run "); ok && k.run == 0 {
+		k.run, _ = strconv.Atoi(n)
+	}
+	return k
+}
+
 // Query returns the events that q selects, oldest first. What memory does not
 // hold any more is read from the store, if there is one; a store that cannot
 // be read leaves those out.
@@ -115,23 +132,31 @@ func (l *Log) Query(q EventQuery) []muru.Event {
 		first = events[0].Seq
 	}
 	// The slice above is never written to again: appends go behind it.
-	found, done := q.collect(nil, events)
-	if !done && l.disk != nil {
-		found = l.disk.older(q, found, first)
+	found, done := q.collect(events)
+	if done || l.disk == nil {
+		return found
 	}
-	slices.Reverse(found)
-	return found
+	return append(l.disk.older(q, len(found), first), found...)
 }
 
-// collect adds the events that q selects, newest first. done means that no
-// older event can be wanted.
-func (q EventQuery) collect(found, events []muru.Event) (all []muru.Event, done bool) {
-	for _, e := range slices.Backward(events) {
-		if q.Limit > 0 && len(found) == q.Limit {
-			return found, true
+// collect returns the events that q selects. done means that no older event
+// can be wanted.
+func (q EventQuery) collect(events []kept) (found []muru.Event, done bool) {
+	if q == (EventQuery{}) {
+		found = make([]muru.Event, 0, len(events))
+	}
+	if q.Limit > 0 {
+		for i := len(events) - 1; i >= 0 && len(found) < q.Limit; i-- {
+			if q.selects(&events[i]) {
+				found = append(found, events[i].Event)
+			}
 		}
-		if q.selects(e) {
-			found = append(found, e)
+		slices.Reverse(found)
+	} else {
+		for i := range events {
+			if q.selects(&events[i]) {
+				found = append(found, events[i].Event)
+			}
 		}
 	}
 	// Events are in the order of their times, but for a clock set back: the
@@ -141,15 +166,15 @@ func (q EventQuery) collect(found, events []muru.Event) (all []muru.Event, done 
 }
 
 // selects reports whether q wants e.
-func (q EventQuery) selects(e muru.Event) bool {
+func (q EventQuery) selects(e *kept) bool {
 	switch {
 	case q.Release != (muru.ReleaseID{}) && e.Subject != q.Release.String():
 		return false
 	case q.App != "" && e.Subject != q.App && !strings.HasPrefix(e.Subject, q.App+"@"):
 		return false
-	case q.Rollout != 0 && e.Data["rollout"] != q.Rollout:
+	case q.Rollout != 0 && e.rollout != q.Rollout:
 		return false
-	case q.Run != 0 && e.Data["run"] != q.Run && e.Subject != "run "+strconv.Itoa(q.Run):
+	case q.Run != 0 && e.run != q.Run:
 		return false
 	case !q.Since.IsZero() && e.Time.Before(q.Since):
 		return false

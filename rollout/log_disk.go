@@ -64,8 +64,8 @@ type LogOptions struct {
 
 // OpenLog returns the log in s, which has to outlive it. Numbers go on where
 // they were. The newest events are there at once; older ones are read into
-// memory in the background, and by queries that need them earlier. The caller
-// closes it, after everything that reports.
+// memory in the background, and by queries that need them earlier. A disk that takes nothing
+// is no error. The caller closes it, after everything that reports.
 func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 	l := NewLog(o.Clock, o.Max)
 	d := &logDisk{store: s, path: o.Path, turn: make(chan struct{}, 1)}
@@ -89,9 +89,14 @@ func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 	if n := len(newest); n > 0 {
 		l.seq = max(last, newest[n-1].Seq)
 	}
-	d.reserved = l.seq // the first transaction takes more
+	d.reserved = l.seq
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	l.disk = d
+	// Numbers for the first events. A full disk keeps no muru from starting.
+	_, err = l.put(ctx, nil, nil)
+	if l.note(err); err != nil && l.failure() == nil {
+		return nil, fmt.Errorf("reserve numbers of events: %w", err)
+	}
 	if more && len(newest) < l.max {
 		d.tasks.Go(func() { l.load(newest[0].Seq, l.max-len(newest)) })
 	}
@@ -99,7 +104,7 @@ func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 }
 
 // page reads the newest events of [from, to), newest first.
-func (d *logDisk) page(ctx context.Context, from, to string, limit int) (events []muru.Event, more bool, err error) {
+func (d *logDisk) page(ctx context.Context, from, to string, limit int) (events []kept, more bool, err error) {
 	page, err := d.store.Range(ctx, from, to, store.RangeOpt{Limit: limit, Desc: true})
 	if err != nil {
 		return nil, false, err
@@ -113,7 +118,7 @@ func (d *logDisk) page(ctx context.Context, from, to string, limit int) (events 
 		if err != nil {
 			return nil, false, fmt.Errorf("event %d: %w", seq, err)
 		}
-		events = append(events, e)
+		events = append(events, keep(e))
 	}
 	return events, page.More, nil
 }
@@ -122,7 +127,7 @@ func (d *logDisk) page(ctx context.Context, from, to string, limit int) (events 
 // cannot, queries go on reading the store.
 func (l *Log) load(first, n int) {
 	d := l.disk
-	var older []muru.Event
+	var older []kept
 	for before := first; len(older) < n; {
 		events, more, err := d.page(d.ctx, keyEvents, eventKey(before), min(pageSize, n-len(older)))
 		if err != nil || len(events) == 0 {
@@ -142,9 +147,11 @@ func (l *Log) load(first, n int) {
 	}
 }
 
-// older adds the events before the one numbered first that q selects, newest
-// first.
-func (d *logDisk) older(q EventQuery, found []muru.Event, first int) []muru.Event {
+// older returns the events before the one numbered first that q selects, of
+// which it has got some already.
+func (d *logDisk) older(q EventQuery, got, first int) []muru.Event {
+	limit, n := q.Limit, 0
+	var parts [][]muru.Event
 	ctx, cancel := context.WithTimeout(d.ctx, readWithin)
 	defer cancel()
 	for done := false; !done && first > 1; {
@@ -154,10 +161,16 @@ func (d *logDisk) older(q EventQuery, found []muru.Event, first int) []muru.Even
 		}
 		first = events[len(events)-1].Seq
 		slices.Reverse(events)
-		found, done = q.collect(found, events)
+		if limit > 0 {
+			q.Limit = limit - got - n
+		}
+		var part []muru.Event
+		part, done = q.collect(events)
+		parts, n = append(parts, part), n+len(part)
 		done = done || !more
 	}
-	return found
+	slices.Reverse(parts)
+	return slices.Concat(parts...)
 }
 
 // appendDurable is Append of a log on a store.
