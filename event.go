@@ -81,13 +81,16 @@ const (
 	RolloutResumed    = "rollout.resumed"
 	RolloutPromoted   = "rollout.promoted"
 	RolloutAborted    = "rollout.aborted"
+	RolloutRestored   = "rollout.restored"
+	RolloutUnbound    = "rollout.unbound"
 
-	RunStarted    = "run.started"
-	RunFinished   = "run.finished"
-	RunFailed     = "run.failed"
-	RunCancelled  = "run.cancelled"
-	DaemonStarted = "daemon.started"
-	DaemonStops   = "daemon.stopping"
+	RunStarted     = "run.started"
+	RunFinished    = "run.finished"
+	RunFailed      = "run.failed"
+	RunCancelled   = "run.cancelled"
+	DaemonStarted  = "daemon.started"
+	DaemonStops    = "daemon.stopping"
+	DaemonDiskFull = "daemon.disk_full"
 )
 
 // Line prints the event as one line, its time in loc, with the date before it
