@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"strings"
@@ -350,5 +352,35 @@ func TestAHeadIsNotTheBackendsAnyMoreOnceItIsPassed(t *testing.T) {
 	})}))
 	if r := f.get("/"); r.Header.Get("X-A") != "1" || r.Header.Get("X-B") != "2" {
 		t.Errorf("%v", r.Header)
+	}
+}
+
+// cutWriter is a connection whose request is cut in the moment it is taken over.
+type cutWriter struct {
+	http.ResponseWriter
+	cut  context.CancelFunc
+	conn net.Conn
+}
+
+func (w *cutWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.cut()
+	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
+}
+
+func TestAnUpgradeThatIsCutWhileItBeginsIsClosed(t *testing.T) {
+	for range 100 {
+		ours, theirs := net.Pipe()
+		ctx, cut := context.WithCancel(t.Context())
+		q := &request{edge: New(Options{}), ctx: ctx, w: &cutWriter{httptest.NewRecorder(), cut, ours}}
+		q.answer.q = q
+		if conn, err := q.answer.Upgrade(101, nil); err == nil {
+			conn.Close()
+		} else {
+			q.closeUpgrade()
+		}
+		if _, err := theirs.Read(make([]byte, 1)); err == nil {
+			t.Fatal("the connection is open")
+		}
+		theirs.Close()
 	}
 }
