@@ -63,6 +63,9 @@ func (r *release) prepareBody(q *request) error {
 	if broken, ok := errors.AsType[*wire.BodyError](err); ok {
 		return bodyCause(broken)
 	}
+	if q.inMemory() {
+		q.x.Body = q.send.Body // whoever gets it when this release is leaving needs it, too
+	}
 	return err
 }
 
@@ -93,8 +96,9 @@ func (r *release) failed(q *request, s *slot, answer *gather, err error) (out mu
 	// never had the whole request. Linux says so on unix sockets.
 	notStarted := errors.Is(err, wire.ErrNotSent) ||
 		errors.Is(err, syscall.ECONNRESET) && q.inMemory() && !answer.begun
-	if cut == nil && notStarted && q.tries+1 < maxTries {
+	if cut == nil && notStarted && q.tries < maxTries+len(r.seats) {
 		q.tries++
+		r.rest(s.w) // its other threads are likely to be as dead
 		hand(r.free(q))
 		return out, true
 	}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -60,7 +61,7 @@ func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
 // workerWith finds the process that was given the hello's token. mu is held.
 func (r *release) workerWith(hello wire.Hello) *worker {
 	for _, w := range r.workers {
-		if w.token == hello.Token && w.number == hello.Worker {
+		if w.number == hello.Worker && subtle.ConstantTimeCompare([]byte(w.token), []byte(hello.Token)) == 1 {
 			return w
 		}
 	}
