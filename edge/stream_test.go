@@ -352,3 +352,26 @@ func TestAHeadIsNotTheBackendsAnyMoreOnceItIsPassed(t *testing.T) {
 		t.Errorf("%v", r.Header)
 	}
 }
+
+func TestARequestWhoseClientLeftDoesNotHoldUpTheClose(t *testing.T) {
+	f := newFront(t, Options{})
+	started, release := make(chan struct{}), make(chan struct{})
+	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(ctx context.Context, x *muru.Exchange) muru.Outcome {
+		x.Start(time.Now())
+		close(started)
+		<-ctx.Done()
+		<-release // the worker's part goes on
+		return muru.Outcome{Err: muru.ErrClientGone}
+	})}))
+	conn := f.dial()
+	conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-started
+	conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := f.Close(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("close: %v", err)
+	}
+	close(release)
+	eventually(t, func() bool { return f.active.Load() == 0 })
+}

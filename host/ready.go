@@ -274,7 +274,7 @@ func (r *release) startExternal(ctx context.Context) error {
 			_ = conn.Close()
 			cause = askReady(r.external, r.plan, -1)
 		} else {
-			cause = err.Error()
+			cause = dialProblem(err)
 		}
 		if cause == "" {
 			r.mu.Lock()
@@ -294,6 +294,17 @@ func (r *release) startExternal(ctx context.Context) error {
 		}
 		wait = min(wait*2, askLast)
 	}
+}
+
+// dialProblem words a failed connection without the names of Go's layers.
+func dialProblem(err error) string {
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return "there is no host " + e.Name
+	}
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
 }
 
 // externalDown counts a request that an external server did not answer.
