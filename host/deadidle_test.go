@@ -72,3 +72,33 @@ func TestReleaseThatFailsToStartWhileTheHostClosesEndsOnce(t *testing.T) {
 		t.Error("it started")
 	}
 }
+
+// cutWhen is an answer whose request is cut when its body is passed on.
+type cutWhen struct {
+	answer
+	cut func()
+}
+
+func (a *cutWhen) Write(p []byte) (int, error) {
+	a.cut()
+	return a.answer.Write(p)
+}
+
+func TestAnswerThatWasPassedOnIsNoTimeout(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, nil))
+	r := b.(*release)
+	a := &cutWhen{}
+	a.cut = func() { // as a drain does at its deadline
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for q := range r.inside {
+			r.cutLocked(q, muru.ErrDrainCut)
+		}
+	}
+	x := get("/orders/1", &a.answer)
+	x.Answer = a
+	if out := b.Do(t.Context(), x); out.Err != nil || !out.Answered || a.status != 200 {
+		t.Errorf("%+v after an answer of %d that was passed on whole", out, a.status)
+	}
+}

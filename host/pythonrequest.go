@@ -45,6 +45,10 @@ func (r *release) serveLink(q *request, t turn) (out muru.Outcome, again bool) {
 		return r.failed(q, s, answer, err)
 	}
 	hand(r.free(q))
+	if cut := r.ended(q); cut != nil {
+		out.Err = cut // in the moment the answer was complete: it is told, not passed
+		return out, false
+	}
 	answer.finish(result)
 	return answer.outcome(out, result), false
 }
@@ -261,9 +265,7 @@ func (g *gather) outcome(out muru.Outcome, result wire.Result) muru.Outcome {
 		default:
 		}
 	}
-	switch cut := g.r.ended(g.q); {
-	case cut != nil:
-		out.Err = cut
+	switch {
 	case left != nil && (g.err != nil || !g.passed || result.Reset):
 		out.Err, out.Answered = left, !result.Reset
 	case result.Raised, result.Reset:
