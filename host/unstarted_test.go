@@ -102,3 +102,8 @@ func TestAnswerThatWasPassedOnIsNoTimeout(t *testing.T) {
 		t.Errorf("%+v after an answer of %d that was passed on whole", out, a.status)
 	}
 }
+
+func TestReadyPathThatStreamsIsReadyAtItsHead(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	wantOK(t, do(t.Context(), start(t, h, command(t, httpServer, func(r *muru.Release) { r.Ready = "/stream" })), "/hello"))
+}
