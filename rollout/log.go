@@ -47,7 +47,7 @@ func (l *Log) Append(e muru.Event) muru.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq++
-	e.Seq = l.seq
+	e.Seq, e.Message = l.seq, muru.OneLine(e.Message)
 	if e.Time.IsZero() {
 		e.Time = l.clock.Now()
 	}
