@@ -28,7 +28,7 @@ stripped), and it has the headers and one of the methods, where those are given.
 		{Name: "path", Type: nullable(pathType), Default: starlark.String("/"), Doc: "path prefix"},
 		{Name: "key", Type: nullable(keyType), Default: starlark.String("muru_id"), Doc: `what tells clients apart: "muru_id" (a cookie of muru's own), "cookie:NAME", "header:NAME" or "address"`},
 		{Name: "sticky", Type: nullable(durationType), Default: starlark.None, Doc: "clients keep the release they were given until this long after it left the route; None: they move at once"},
-		{Name: "preview", Type: nullable(enumType("open", "off")), Default: starlark.String("open"), Doc: `whether "Muru-Preview: r6" reaches a release that is held or tried`},
+		{Name: "preview", Type: nullable(previewType), Default: starlark.String("open"), Doc: `whether "Muru-Preview: r6" reaches a release that is held or tried; a Secret must stand behind the name`},
 		{Name: "health", Type: nullable(pathType), Default: starlark.None, Doc: "a path the edge answers 200 itself"},
 		{Name: "headers", Type: nullable(dictType[string](textType)), Default: emptyDict(), Doc: "request headers that must be as given"},
 		{Name: "methods", Type: nullable(listType[string](methodType)), Default: list(), Doc: "methods; empty: all"},
@@ -102,15 +102,32 @@ var routeKeywords = map[string]routeKeyword{
 	"max_body":    field(func(r *muru.Route) *int64 { return &r.MaxBody }, func(n int64) string { return orElse("unbounded", formatBytes)(n) }),
 	"maintenance": field(func(r *muru.Route) *string { return &r.Maintenance }, orElse("off", quoted)),
 	"preview": {
-		apply: func(r *muru.Route, value any) { r.PreviewOff = value == "off" },
-		print: func(r muru.Route) string {
-			if r.PreviewOff {
-				return "off"
-			}
-			return "open"
+		apply: func(r *muru.Route, value any) {
+			secret, _ := value.(Secret)
+			r.PreviewOff, r.PreviewKey = value == "off", secret.value
 		},
+		print: previewText,
 	},
 }
+
+// previewText says who may see previews, but not the secret.
+func previewText(r muru.Route) string {
+	switch {
+	case r.PreviewOff:
+		return "off"
+	case r.PreviewKey != "":
+		return "secret"
+	}
+	return "open"
+}
+
+// previewType takes "open", "off" or a Secret: a string or a Secret.
+var previewType Type = typeOf{`"open", "off" or Secret`, func(c *Call, v starlark.Value) (any, error) {
+	if secret, ok := v.(Secret); ok {
+		return secret, nil
+	}
+	return enumType("open", "off").Convert(c, v)
+}}
 
 // orElse prints empty where print prints nothing.
 func orElse[T any](empty string, print func(T) string) func(T) string {

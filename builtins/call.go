@@ -40,6 +40,7 @@ func invoke(c *Call, args starlark.Tuple, kwargs []starlark.Tuple) (v starlark.V
 			return nil, err
 		}
 		defer script.Waiting(c.thread)()
+		defer c.begin(args, kwargs)()
 	}
 	if err := c.unpack(args, kwargs); err != nil {
 		return nil, c.named(err)
@@ -51,7 +52,54 @@ func invoke(c *Call, args starlark.Tuple, kwargs []starlark.Tuple) (v starlark.V
 	if v == nil {
 		v = starlark.None
 	}
+	if c.set != nil && c.set.env.Recorder != nil {
+		c.set.env.Recorder.record(c, args, kwargs, v)
+	}
 	return v, nil
+}
+
+// begin says that a call has begun and returns how to say that it has ended.
+func (c *Call) begin(args starlark.Tuple, kwargs []starlark.Tuple) (done func()) {
+	if c.set == nil || c.set.env.OnCall == nil {
+		return func() {}
+	}
+	return c.set.env.OnCall(c.spec.Name, c.about(args, kwargs))
+}
+
+// about shortens the arguments to the noun that the call is about.
+func (c *Call) about(args starlark.Tuple, kwargs []starlark.Tuple) string {
+	if len(c.spec.Params) == 0 {
+		return ""
+	}
+	var noun starlark.Value
+	if len(args) > 0 {
+		noun = args[0]
+	}
+	for _, kw := range kwargs {
+		if noun == nil && string(kw[0].(starlark.String)) == c.spec.Params[0].Name {
+			noun = kw[1]
+		}
+	}
+	switch v := noun.(type) {
+	case nil:
+		return ""
+	case starlark.String:
+		return starlark.String(start(string(v), 60)).String()
+	case *Record:
+		if v.kind.byName {
+			return starlark.String(v.text).String()
+		}
+		return start(v.text, 60)
+	case starlark.Callable:
+		return v.Name()
+	case starlark.NoneType, starlark.Bool, starlark.Int, starlark.Float, Duration, Time, Secret:
+		return start(v.String(), 60)
+	case *starlark.List:
+		if words, err := listType[string](textType).Convert(c, v); err == nil {
+			return starlark.String(shortCommand(words.([]string))).String()
+		}
+	}
+	return "..."
 }
 
 // bind makes a method of a value callable.

@@ -46,7 +46,7 @@ it. The key of limits is queue (1000): requests waiting for a worker, more are r
 		{Name: "upstream", Type: upstreamType, Default: starlark.None, Doc: "HOST:PORT of a server somebody else runs"},
 		{Name: "workers", Type: intType(1), Default: starlark.MakeInt(2), Doc: "processes"},
 		{Name: "threads", Type: intType(1), Default: starlark.MakeInt(4), Doc: "requests at once in each worker; unbounded for an upstream unless given"},
-		{Name: "env", Type: dictType[string](textType), Default: emptyDict(), Doc: "environment of the workers, beside muru's own"},
+		{Name: "env", Type: dictType[string](textOrSecret), Default: emptyDict(), Doc: "environment of the workers, beside muru's own"},
 		{Name: "timeouts", Type: keyedDict[any](timeoutKeys, offType), Default: emptyDict(), Doc: `such as {"hard": "3s"}; None: off`},
 		{Name: "limits", Type: keyedDict[int](limitKeys, intType(0)), Default: emptyDict(), Doc: `such as {"queue": 100}`},
 		{Name: "ready", Type: pathType, Default: starlark.None, Doc: "a path that must answer below 400 before the release is ready"},

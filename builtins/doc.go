@@ -14,7 +14,7 @@
 //     of record is declared once in values_*.go, with its attributes, methods
 //     and table columns. [Format] is how every value prints.
 //   - Each family of builtins has a file: deploy.go, canary.go, look.go,
-//     traffic.go, world.go, language.go and so on.
+//     traffic.go, http.go, sh.go, files.go, language.go and so on.
 //
 // # Ownership
 //

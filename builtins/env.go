@@ -58,8 +58,8 @@ type Terminal interface {
 	Print(text string)
 }
 
-// An Env is what a set of builtins acts on. All fields are needed but the last
-// two.
+// An Env is what a set of builtins acts on. The fields up to EdgeToken are
+// needed.
 type Env struct {
 	Engine    Engine
 	Terminal  Terminal
@@ -69,11 +69,28 @@ type Env struct {
 	EdgeToken string // makes the edge say which release answered traffic()
 
 	// EdgeAddress is where this edge listens: traffic() to an app connects
-	// there, under the app\'s host. Empty: where App.url says.
+	// there, under the app's host. Empty: where App.url says.
 	EdgeAddress string
 
 	// Client is what http() sends with; nil: one with the usual settings.
 	Client *http.Client
+
+	// Secret reads a secret by its name, which is checked. Nil: there are
+	// none. An error of kind not_found says where it was looked for.
+	Secret func(name string) (string, error)
+
+	// Listen makes the edge listen. Nil refuses listen(): only the site's
+	// file declares listeners.
+	Listen func(context.Context, Listener) error
+
+	// OnCall is told of each call that is not pure when it begins: its name
+	// and, shortened, what it is about. It may be called by several threads
+	// at once and returns quickly. The func it returns is called when the
+	// call ends. Nil: nobody wants to know.
+	OnCall func(name, about string) (done func())
+
+	// Recorder keeps what was done, for [Recorder.Source]. Nil: nothing is.
+	Recorder *Recorder
 }
 
 // A Set is the builtins of one run (or session). It is safe for concurrent

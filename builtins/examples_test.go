@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -39,6 +40,8 @@ func newExampleStage(t *testing.T, name string) *stage {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	t.Cleanup(server.Close)
 	s.edge.URLFunc = func(muru.Route) string { return server.URL + "/" }
+	s.set.env.Secret = func(name string) (string, error) { return "hush\n", nil }
+	s.set.env.Listen = func(context.Context, Listener) error { return nil }
 	s.set.env.Client = &http.Client{Transport: answering{200, `{"name": "shop"}`}}
 	for n := range 6 {
 		plan := muru.ReleasePlan{

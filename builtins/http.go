@@ -43,16 +43,16 @@ var httpSpec = (&Spec{
 }).check()
 
 func sendHTTP(c *Call) (starlark.Value, error) {
-	u, method := arg[*url.URL](c, "url"), arg[string](c, "method")
+	u, method := arg[requestURL](c, "url"), arg[string](c, "method")
 	if c.ctx.Value(pollKey{}) != nil && method != "GET" && method != "HEAD" {
 		return nil, muru.Errorf(muru.KindRefused, "a function that wait() polls may GET, not %s", method)
 	}
-	what := fmt.Sprintf("%s %s", method, u.Redacted())
+	what := fmt.Sprintf("%s %s", method, u.shown)
 	timeout := arg[time.Duration](c, "timeout")
 	ctx, cancel := context.WithTimeoutCause(c.ctx, timeout, errHTTPTimeout)
 	defer cancel()
 	body := arg[requestBody](c, "body")
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), body.reader())
+	req, err := http.NewRequestWithContext(ctx, method, u.url.String(), body.reader())
 	if err != nil {
 		return nil, usagef("%s: %v", what, err)
 	}
@@ -186,8 +186,8 @@ var (
 		}
 		return nil, wanted("a text, a dict or a list", v)
 	}}
-	headersType Type = typeOf{"dict of text", func(c *Call, v starlark.Value) (any, error) {
-		headers, err := dictType[string](textType).Convert(c, v)
+	headersType Type = typeOf{"dict of text or Secret", func(c *Call, v starlark.Value) (any, error) {
+		headers, err := dictType[string](textOrSecret).Convert(c, v)
 		if err != nil {
 			return nil, err
 		}
@@ -201,14 +201,31 @@ var (
 		}
 		return headers, nil
 	}}
-	urlType Type = typeOf{"URL", func(_ *Call, v starlark.Value) (any, error) {
+	urlType Type = typeOf{"URL or Secret", func(_ *Call, v starlark.Value) (any, error) {
+		if secret, ok := v.(Secret); ok {
+			u, err := parseURL(secret.value)
+			if err != nil {
+				return nil, usagef("%s is not a URL", secret) // and no more is said of it
+			}
+			return requestURL{u, secret.String()}, nil
+		}
 		s, ok := v.(starlark.String)
 		if !ok {
 			return nil, wanted("a URL", v)
 		}
-		return parseURL(string(s))
+		u, err := parseURL(string(s))
+		if err != nil {
+			return nil, err
+		}
+		return requestURL{u, u.Redacted()}, nil
 	}}
 )
+
+// A requestURL is a URL and how it is shown: a secret one by its name.
+type requestURL struct {
+	url   *url.URL
+	shown string
+}
 
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)

@@ -1,7 +1,6 @@
 package builtins
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -117,67 +116,9 @@ func (r *Record) AttrNames() []string {
 // that has a name is encoded as that name: a rollout's candidate is
 // "shop@r6". Durations are seconds, percentages numbers, times RFC 3339.
 func (r *Record) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, a := range r.kind.attrs {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		name, _ := json.Marshal(a.name)
-		value, err := encodeValue(r.values[i])
-		if err != nil {
-			return nil, err
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// encodeValue encodes what attributes hold.
-func encodeValue(v starlark.Value) ([]byte, error) {
-	switch v := v.(type) {
-	case *Record:
-		if v.kind.byName {
-			return json.Marshal(v.text)
-		}
-		return v.MarshalJSON()
-	case json.Marshaler:
-		return v.MarshalJSON()
-	case starlark.NoneType:
-		return []byte("null"), nil
-	case starlark.Bool:
-		return json.Marshal(bool(v))
-	case starlark.Int:
-		return []byte(v.String()), nil
-	case starlark.Float:
-		return json.Marshal(float64(v))
-	case starlark.String:
-		return json.Marshal(string(v))
-	case *starlark.List:
-		list := []json.RawMessage{}
-		for x := range v.Elements() {
-			encoded, err := encodeValue(x)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, encoded)
-		}
-		return json.Marshal(list)
-	case *starlark.Dict:
-		object := make(map[string]json.RawMessage, v.Len())
-		for _, item := range v.Items() {
-			encoded, err := encodeValue(item[1])
-			if err != nil {
-				return nil, err
-			}
-			object[Text(item[0])] = encoded
-		}
-		return json.Marshal(object)
-	}
-	return nil, fmt.Errorf("cannot encode %s as JSON", v.Type())
+	var e encoder
+	err := e.record(r)
+	return e.buf.Bytes(), err
 }
 
 // native returns the muru value in v, if v shows one of type T.

@@ -27,10 +27,10 @@ func Names() []string {
 // all is a function because help refers to the list that it is in.
 func all() []*Spec {
 	return []*Spec{
-		appSpec, deploySpec, splitSpec, promoteSpec, rollbackSpec, stopSpec,
+		appSpec, listenSpec, deploySpec, splitSpec, promoteSpec, rollbackSpec, stopSpec,
 		gateSpec, canarySpec, observeSpec, pauseSpec, resumeSpec, abortSpec, waitSpec,
 		statusSpec, releasesSpec, rolloutsSpec, eventsSpec, logsSpec, stacksSpec, workersSpec, probeSpec,
-		trafficSpec, httpSpec, shSpec, readSpec, globSpec, writeSpec,
+		trafficSpec, httpSpec, shSpec, readSpec, globSpec, writeSpec, secretSpec,
 		nowSpec, durationSpec, sleepSpec, hereSpec, parallelSpec, attemptSpec, failSpec, printSpec, helpSpec,
 	}
 }

@@ -32,7 +32,7 @@ cancelled or runs out of time. More than 16 MiB of output is an error.`,
 	Params: []Param{
 		{Name: "command", Type: commandType, Pass: Positional, Doc: "text (shell) or list"},
 		{Name: "dir", Type: textType, Default: starlark.None, Doc: "where it runs; None: the caller's directory"},
-		{Name: "env", Type: dictType[string](textType), Default: emptyDict(), Doc: "environment beside the one of muru"},
+		{Name: "env", Type: dictType[string](textOrSecret), Default: emptyDict(), Doc: "environment beside the one of muru"},
 		{Name: "input", Type: textType, Default: starlark.None, Doc: "what it reads; None: nothing"},
 		{Name: "timeout", Type: positive(durationType), Default: starlark.String("10m"), Doc: "how long it may run"},
 		{Name: "check", Type: boolType, Default: starlark.True, Doc: "raise on an exit status that is not 0"},

@@ -19,10 +19,11 @@ const (
 	Change                // changes an app, a release, a rollout or a file
 	Shell                 // runs a command
 	HTTP                  // sends requests
+	Secrets               // reads a secret
 )
 
 func (e Effect) String() string {
-	return [...]string{"pure", "observe", "wait", "change", "sh", "http"}[e]
+	return [...]string{"pure", "observe", "wait", "change", "sh", "http", "secret"}[e]
 }
 
 // The groups of the reference, in its order.

@@ -23,7 +23,7 @@ var appKind = &kind{
 		{"path", "text", "path prefix of its route"},
 		{"key", "text", "what tells clients apart"},
 		{"sticky", "Duration or None", "the grace in which clients keep a release that left"},
-		{"preview", "text", `"open" or "off"`},
+		{"preview", "text", `"open", "off" or "secret"`},
 		{"maintenance", "text or None", "what visitors are told instead"},
 		{"baseline", "Release or None", "serves everything else"},
 		{"candidate", "Release or None", "is being tried"},
@@ -73,14 +73,10 @@ func (s *Set) app(a muru.App) *Record {
 	if len(hosts) == 0 {
 		hosts = []string{"*"}
 	}
-	preview := "open"
-	if a.Route.PreviewOff {
-		preview = "off"
-	}
 	row := []string{a.Name, baselineName, candidateName, a.Split.String(), heldNames, warmNames, liveText}
 	return appKind.record(a, a.Name, [][]string{row},
 		starlark.String(a.Name), starlark.String(a.URL), textList(hosts), starlark.String(routePath(a.Route)),
-		starlark.String(a.Route.Key.String()), durationOrNone(a.Route.Sticky), starlark.String(preview),
+		starlark.String(a.Route.Key.String()), durationOrNone(a.Route.Sticky), starlark.String(previewText(a.Route)),
 		textOrNone(a.Route.Maintenance), baseline, candidate, split,
 		starlark.NewList(held), starlark.NewList(warm), live)
 }

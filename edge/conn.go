@@ -11,14 +11,20 @@ import (
 )
 
 // A listener gives its connections a write deadline and remembers their names.
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	edge *Edge
+}
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return newConn(c), nil
+	ours := newConn(c)
+	ours.gone = func() { l.edge.conns.Delete(ours) }
+	l.edge.conns.Store(ours, nil)
+	return ours, nil
 }
 
 // A conn is a client's connection. Each write must be taken within
@@ -34,6 +40,16 @@ type conn struct {
 	// lets the client have the answer first: closing with unread bytes would
 	// reset the connection and lose it.
 	spent atomic.Bool
+	// current is the request that is being answered on it, nil between two.
+	current atomic.Pointer[request]
+	gone    func() // takes it off the edge's list; may be nil, may be called twice
+}
+
+// abandoned reports whether the client has left the request that is being
+// answered on the connection.
+func (c *conn) abandoned() bool {
+	q := c.current.Load()
+	return q != nil && q.ctx.Err() != nil
 }
 
 func newConn(c net.Conn) *conn {
@@ -66,6 +82,9 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // Close closes the connection; a spent one lingers for lingerTime at most.
 func (c *conn) Close() error {
+	if c.gone != nil {
+		c.gone()
+	}
 	if c.spent.Load() && c.CloseWrite() == nil {
 		if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
 			_, _ = io.Copy(io.Discard, c.Conn)

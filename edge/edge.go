@@ -40,6 +40,7 @@ type Edge struct {
 	cut    context.CancelCauseFunc
 	table  atomic.Pointer[table]
 	active atomic.Int64 // requests in ServeHTTP, upgrades included
+	conns  sync.Map     // *conn: of the clients that are connected
 	nobody *noReleaseStats
 
 	mu        sync.Mutex // guards what follows, and changes of table

@@ -40,6 +40,9 @@ const (
 	lingerTime = 500 * time.Millisecond
 	// maxHeader bounds a request's head; more is 431.
 	maxHeader = 64 << 10
+	// settleGrace is how long Close waits for requests that are on their way in
+	// when all that it knows of are abandoned.
+	settleGrace = 250 * time.Millisecond
 	// cutGrace is how long Close waits for requests it has cut.
 	cutGrace = 2 * time.Second
 )
@@ -84,7 +87,17 @@ func (e *Edge) Listen(ctx context.Context, address string) (net.Addr, error) {
 
 func listenError(address string, err error) error {
 	e := &muru.Error{Kind: muru.KindFailed, Err: err}
+	_, malformed := errors.AsType[*net.AddrError](err)
+	dns, noHost := errors.AsType[*net.DNSError](err)
 	switch {
+	case malformed:
+		e.Kind = muru.KindUsage
+		e.Message = fmt.Sprintf("%q is not an address to listen on", address)
+		e.Hint = `write it like "127.0.0.1:8080"`
+	case noHost:
+		e.Kind = muru.KindUsage
+		e.Message = fmt.Sprintf("listen on %s: there is no host or port %s", address, dns.Name)
+		e.Hint = `write it like "127.0.0.1:8080"`
 	case errors.Is(err, syscall.EADDRINUSE):
 		e.Message = address + " is taken: another program listens there"
 		e.Hint = "stop it, or choose another address with --listen"
@@ -119,7 +132,7 @@ func (e *Edge) Serve() error {
 	var group errgroup.Group
 	for _, l := range listeners {
 		group.Go(func() error {
-			err := e.server.Serve(listener{l})
+			err := e.server.Serve(listener{l, e})
 			if !errors.Is(err, http.ErrServerClosed) {
 				e.server.Close() // one lost listener ends them all, rather than half an edge
 				return fmt.Errorf("serve %s: %w", l.Addr(), err)
@@ -131,8 +144,10 @@ func (e *Edge) Serve() error {
 }
 
 // Close stops listening, waits for the requests in flight until ctx ends, cuts
-// the rest and waits a moment for them to go. It returns ctx's error if
-// anything was cut. The access log is complete when it returns.
+// the rest and waits a moment for them to go. If anything was cut, it says so
+// in a *muru.Error with ctx's error in its chain. A request whose client has
+// left is not waited for: what ends it is the end of its worker. Its line in
+// the access log is then still to come; all others are written.
 func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
@@ -142,36 +157,85 @@ func (e *Edge) Close(ctx context.Context) error {
 		}
 	}
 	e.mu.Unlock()
-	// Shutdown does not know of upgraded connections, and its error does not
-	// say whether there was anything to wait for.
-	_ = e.server.Shutdown(ctx)
+	down, stop := e.shutdown(ctx)
 	var err error
-	if !e.waitIdle(ctx) {
-		err = context.Cause(ctx)
+	if !e.waitIdle(ctx, down) {
+		err = cutError(e.awaited(), context.Cause(ctx))
 		e.cut(muru.ErrDrainCut)
 		grace, cancel := context.WithTimeout(context.Background(), cutGrace)
-		e.waitIdle(grace)
+		e.waitIdle(grace, down)
 		cancel()
 	}
 	e.cut(muru.ErrDrainCut)
+	stop()
 	e.server.Close()
 	e.access.flush()
 	return err
 }
 
-// waitIdle waits until no request is in flight and reports whether that came
-// before the end of ctx.
-func (e *Edge) waitIdle(ctx context.Context) bool {
+func cutError(n int64, cause error) error {
+	return &muru.Error{
+		Kind: muru.KindFailed, Err: cause,
+		Message: fmt.Sprintf("%d requests were still being answered and have been cut", n),
+	}
+}
+
+// shutdown has the server take no more connections and close those that are
+// idle; down is closed when all are, upgraded ones excepted. stop gives up
+// waiting for that.
+func (e *Edge) shutdown(ctx context.Context) (down <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.server.Shutdown(ctx) // its error does not say whether there was anything to wait for
+	}()
+	return done, func() { cancel(); <-done }
+}
+
+// waitIdle waits until no client waits for an answer, and reports whether that
+// came before the end of ctx. down says that no connection has a request that
+// we have not heard of yet; where only abandoned ones are left, it would come
+// too late, and settleGrace is given instead.
+func (e *Edge) waitIdle(ctx context.Context, down <-chan struct{}) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for e.active.Load() > 0 {
+	var since time.Time // when only abandoned requests were left
+	for {
+		switch e.awaited() {
+		case 0:
+			select {
+			case <-down:
+				return true
+			default:
+			}
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if e.active.Load() > 0 && time.Since(since) > settleGrace {
+				return true
+			}
+		default:
+			since = time.Time{}
+		}
 		select {
 		case <-ctx.Done():
-			return e.active.Load() == 0
+			return e.awaited() == 0
 		case <-tick.C:
 		}
 	}
-	return true
+}
+
+// awaited counts the requests in flight whose clients are there.
+func (e *Edge) awaited() int64 {
+	n := e.active.Load()
+	e.conns.Range(func(c, _ any) bool {
+		if c.(*conn).abandoned() {
+			n--
+		}
+		return true
+	})
+	return max(n, 0) // they come and go while we count
 }
 
 // URL is where people reach a route: at its first host that is a name, else

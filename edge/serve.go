@@ -52,6 +52,10 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.answer.q = q
 	e.active.Add(1)
 	defer e.active.Add(-1)
+	if q.conn != nil {
+		q.conn.current.Store(q)
+		defer q.conn.current.Store(nil)
+	}
 	defer q.log()
 	q.serve()
 	if q.abort {

@@ -98,13 +98,13 @@ func TestCommandWorkerThatAnswersGarbageFailsTheRequestAlone(t *testing.T) {
 func TestStuckCommandWorkerPrintsItsStacksBeforeItsKill(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, command(t, httpServer, func(r *muru.Release) {
-		r.Timeouts.Hard = 200 * time.Millisecond
+		r.Timeouts.Hard = 800 * time.Millisecond
 		r.Stacks = "SIGQUIT"
 	}))
 	if a := do(t.Context(), b, "/sleep?s=20"); !errors.Is(a.Err, muru.ErrHardTimeout) {
 		t.Errorf("%+v", a.Outcome)
 	}
-	events.wait(t, muru.WorkerTimeoutKilled, "past the hard timeout of 200 ms; at an unknown place")
+	events.wait(t, muru.WorkerTimeoutKilled, "past the hard timeout of 800 ms; at an unknown place")
 	events.wait(t, muru.WorkerGone, "cut 0 requests")
 	lines, err := h.Logs(t.Context(), shop, muru.LogQuery{Match: "goroutine .*running|SIGQUIT"})
 	if err != nil || len(lines) == 0 {

@@ -1,8 +1,12 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,7 +20,16 @@ func TestKilledWorkerTakesItsRequestsAndNoOthers(t *testing.T) {
 	b := start(t, h, python(t, func(r *muru.Release) { r.Threads = 8 }))
 	pid := h.Workers(shop)[0].PID
 	calls, release := waiting(t, b, 8)
-	inside(t, h, 8)
+	eventually(t, "the application has all of them", func() bool {
+		stacks, err := h.Stacks(t.Context(), shop, 0)
+		has := 0
+		for _, s := range stacks {
+			if slices.ContainsFunc(s.Frames, func(f muru.Frame) bool { return f.Function == "wait_for" }) {
+				has++
+			}
+		}
+		return err == nil && has == 8
+	})
 	queued := begin(t.Context(), b, "/orders/1")
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -164,5 +177,62 @@ func TestExceptionIsTheApplicationsErrorAndInTheLog(t *testing.T) {
 	}
 	if len(events.of(muru.WorkerCrashed)) != 0 {
 		t.Error("an exception is no crash")
+	}
+}
+
+// A worker that is stopped has the request in its socket, and has not read
+// it when it dies: another one gets it.
+func TestRequestThatAWorkerNeverReadIsGivenToAnother(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	pid := h.Workers(shop)[0].PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all its threads to stop", func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		for _, task := range tasks {
+			if text, _ := os.ReadFile(task); !strings.Contains(string(text), ") T ") {
+				return false
+			}
+		}
+		return len(tasks) > 0
+	})
+	c := begin(t.Context(), b, "/orders/1")
+	inside(t, h, 1)
+	<-time.After(50 * time.Millisecond)
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wantOK(t, c.end(t))
+	events.wait(t, muru.WorkerCrashed, "died: signal SIGKILL")
+}
+
+func TestCloseCutsWhatIsInsideAndLeavesNothing(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	pid := h.Workers(shop)[0].PID
+	calls := []*call{begin(t.Context(), b, "/order")}
+	inside(t, h, 1)
+	calls = append(calls, begin(t.Context(), b, "/"))
+	queued(t, h, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := h.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, c := range calls {
+		if a := c.end(t); !errors.Is(a.Err, muru.ErrDrainCut) {
+			t.Errorf("%+v", a.Outcome)
+		}
+	}
+	if alive(pid) || len(events.harms) != 0 {
+		t.Errorf("alive %v, harms %v", alive(pid), events.harms)
+	}
+	if a := do(t.Context(), b, "/"); !errors.Is(a.Err, muru.ErrDraining) {
+		t.Errorf("%+v", a.Outcome)
+	}
+	if _, err := h.Start(t.Context(), python(t, nil)); muru.KindOf(err) != muru.KindRefused {
+		t.Errorf("start: %v", err)
 	}
 }

@@ -8,6 +8,10 @@ import (
 	"muru"
 )
 
+// slowSend is how long it takes at least to send a request to a thread that
+// is still busy in close(); to a free one it takes microseconds.
+const slowSend = 5 * time.Millisecond
+
 // maxTries is how many workers a request is offered to when the ones before
 // provably did not start it.
 const maxTries = 4
@@ -93,10 +97,8 @@ func (r *release) enter(q *request) (t turn, waits bool) {
 	case r.unbounded:
 		r.claim(q, nil)
 	case r.queue.len == 0 && len(r.idle) > 0:
-		s := r.idle[len(r.idle)-1]
-		r.idle = r.idle[:len(r.idle)-1]
-		r.claim(q, s)
-		t.slot = s
+		t.slot = r.popIdle()
+		r.claim(q, t.slot)
 	case r.queue.len >= r.plan.Limits.Queue:
 		return turn{err: muru.ErrQueueFull}, false
 	default:
@@ -116,8 +118,12 @@ func (r *release) enterAgain(q *request) {
 	if q.turn == nil {
 		q.turn, q.entered = make(chan turn, 1), time.Now()
 	}
-	if q.cut != nil {
-		q.turn <- turn{err: q.cut}
+	if q.cut != nil || r.ending {
+		err := q.cut
+		if err == nil {
+			err = muru.ErrWorkerDied // and no other will come
+		}
+		q.turn <- turn{err: err}
 		r.mu.Unlock()
 		return
 	}
@@ -137,10 +143,25 @@ func (r *release) matchIdle() (*request, *slot) {
 	if next == nil {
 		return nil, nil
 	}
-	s := r.idle[len(r.idle)-1]
-	r.idle = r.idle[:len(r.idle)-1]
+	s := r.popIdle()
 	r.claim(next, s)
 	return next, s
+}
+
+// popIdle takes the idle slot that was used last among those of the worker
+// with the fewest requests: hot threads stay hot, but two requests at once go
+// to two processes and do not share one interpreter. mu is held, and there is
+// an idle slot.
+func (r *release) popIdle() *slot {
+	best := len(r.idle) - 1
+	for i := best; i >= 0 && r.idle[best].load() > 0; i-- {
+		if r.idle[i].load() < r.idle[best].load() {
+			best = i
+		}
+	}
+	s := r.idle[best]
+	r.idle = append(r.idle[:best], r.idle[best+1:]...)
+	return s
 }
 
 // wait waits for a queued request's turn, at most the queue timeout. A
@@ -175,7 +196,7 @@ func (r *release) claim(q *request, s *slot) {
 	q.slot, q.link, q.cancel = s, nil, nil
 	q.began = time.Now()
 	q.x.Start(q.began)
-	q.patience.total.Store(0)
+	q.patience.reset()
 	if s != nil {
 		s.req, s.stuck = q, nil
 		q.link = s.link
@@ -280,8 +301,11 @@ func hand(next *request, s *slot) {
 		return
 	}
 	t := turn{slot: s}
-	if next.link != nil && next.inMemory() {
+	if next.link != nil && next.inMemory() && !s.slowClose.Load() {
 		t.sent, t.sendErr = true, next.link.Send(next.send, next.id)
+		if time.Since(next.began) > slowSend {
+			s.slowClose.Store(true)
+		}
 	}
 	next.turn <- t
 }

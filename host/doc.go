@@ -9,7 +9,7 @@
 //   - worker (worker.go) is one process; supervise.go decides what its death
 //     means, stuck.go what a request past the hard timeout leads to
 //   - request, slot, queue (request.go) are guarded by their release's mu
-//   - drain (drain.go), webSocket: how requests end when a release does
+//   - drain (drain.go): how requests end when a release does
 //   - releaseLog, follower, readLog: what workers print
 //   - wire and upstream, below this folder, speak to workers
 //

@@ -8,17 +8,18 @@ import (
 	"muru"
 )
 
-// cutGrace is how long a request that was cut may take to leave: it may be
-// blocked on writing to its client, which only the edge can end.
-const cutGrace = time.Second
+// cutGrace is how long requests that were cut may take to leave. A WebSocket
+// takes a second to say goodbye; others may be blocked on writing to their
+// client, which only the edge can end.
+const cutGrace = 2 * time.Second
 
 // drain waits for the requests that were in a release when it began.
 //
 // Each class has its deadline from the start of the drain; what is still
-// there at the deadline of the class it then has is cut: a plain request with
-// [muru.ErrDrainCut], a stream likewise, and a WebSocket gets a close frame
-// with the status 1001 and a second to answer it. Other upgraded connections
-// are closed.
+// there at the deadline of the class it then has is cut with
+// [muru.ErrDrainCut]. A WebSocket then gets a close frame with the status 1001
+// and a second to answer it (by the upstream client, which knows where its
+// frames end); other upgraded connections are closed.
 type drain struct {
 	r      *release
 	begun  time.Time
@@ -94,7 +95,7 @@ func (d *drain) wait(ctx context.Context) (muru.Drained, error) {
 		}
 		timer.Reset(time.Until(d.begun.Add(deadlines[next])))
 	}
-	grace := time.NewTimer(cutGrace + awayGrace)
+	grace := time.NewTimer(cutGrace)
 	defer grace.Stop()
 	select {
 	case <-d.done:
@@ -135,7 +136,7 @@ func (d *drain) cutLate() {
 		if after >= limit {
 			d.cut[q] = true
 			d.count(q)
-			r.dismiss(q)
+			r.cutLocked(q, muru.ErrDrainCut)
 		}
 	}
 }
@@ -150,16 +151,6 @@ func (d *drain) count(q *request) {
 	default:
 		d.result.Requests++
 	}
-}
-
-// dismiss cuts q for a drain; a WebSocket is told first. mu is held.
-func (r *release) dismiss(q *request) {
-	if q.away == nil {
-		r.cutLocked(q, muru.ErrDrainCut)
-		return
-	}
-	go q.away()
-	time.AfterFunc(awayGrace, func() { r.cut(q, muru.ErrDrainCut) })
 }
 
 // Drain waits for the requests that are in the release at the call, cuts each

@@ -102,4 +102,3 @@ func raw(text string) http.HandlerFunc {
 		}
 	}
 }
-

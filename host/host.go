@@ -246,7 +246,7 @@ func (h *Host) stop(ctx context.Context, r *release, drain bool, grace time.Dura
 		}
 		r.mu.Lock()
 		for q := range d.inside {
-			if q.cut == nil {
+			if _, still := r.inside[q]; still && q.cut == nil {
 				d.count(q)
 				r.cutLocked(q, muru.ErrDrainCut)
 			}
@@ -310,8 +310,10 @@ func (h *Host) attach(hello wire.Hello, conn net.Conn) {
 
 func (h *Host) harm(id muru.ReleaseID, harm muru.Harm) { h.reporter.Harm(id, harm) }
 
-func (r *release) report(level muru.Level, kind, format string, args ...any) {
-	r.host.reporter.Report(muru.Event{
-		Level: level, Kind: kind, Subject: r.id.String(), Message: fmt.Sprintf(format, args...),
+// report adds an event about a worker to the log.
+func (w *worker) report(level muru.Level, kind, format string, args ...any) {
+	w.r.host.reporter.Report(muru.Event{
+		Level: level, Kind: kind, Subject: w.r.id.String(), Message: fmt.Sprintf(format, args...),
+		Data: map[string]any{"worker": w.number, "pid": w.proc.pid},
 	})
 }

@@ -32,6 +32,13 @@ func (r *release) serveHTTP(ctx context.Context, q *request, s *slot) (out muru.
 	}
 	q.cancel = cancel
 	r.mu.Unlock()
+	if r.plan.Kind == muru.External {
+		select {
+		case <-q.left: // before there was anything to cancel
+			cancel(muru.ErrClientGone)
+		default:
+		}
+	}
 
 	relay := &relay{q: q, r: r, to: q.x.Answer}
 	y := q.send.Again()
@@ -129,15 +136,7 @@ func (a *relay) Trailer(fields []muru.Field) error { return a.to.Trailer(fields)
 
 // Upgrade implements [muru.Answer].
 func (a *relay) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, error) {
-	conn, err := a.to.Upgrade(status, header)
-	if err != nil || !isWebSocket(header) {
-		return conn, err
-	}
-	socket := &webSocket{ReadWriteCloser: conn}
-	a.r.mu.Lock()
-	a.q.away = socket.goAway
-	a.r.mu.Unlock()
-	return socket, nil
+	return a.to.Upgrade(status, header)
 }
 
 // rest gives a worker no request for a moment: it refused or broke a

@@ -1,9 +1,6 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,24 +16,17 @@ import (
 	"muru"
 )
 
-// maxInspected bounds how many files of a source directory its digest looks
-// at. A directory with more still deploys; changes beyond are not noticed.
-const maxInspected = 100_000
-
-// notSource are directories whose contents are not the application's and
-// change while it runs.
-var notSource = map[string]bool{
-	"__pycache__": true, ".git": true, ".hg": true, ".svn": true, ".venv": true, "node_modules": true,
-}
-
 // Inspect checks what can be known of a plan before anything is started and
-// returns it with an absolute Source and its Digest. not_found: the source
-// directory does not exist; usage: it is not a directory, the entry is not
-// MODULE:ATTR, the upstream is not HOST:PORT.
+// returns it with an absolute Source. not_found: the source directory does not
+// exist; usage: it is not a directory, the entry is not MODULE:ATTR, the
+// upstream is not HOST:PORT.
 //
 // Whether the entry exists is for the worker to find out: a module may come
 // from the source directory or from its .venv.
 func Inspect(plan muru.ReleasePlan) (muru.ReleasePlan, error) {
+	if plan.Kind != muru.External && (plan.Workers < 1 || plan.Threads < 1) {
+		return plan, muru.Errorf(muru.KindUsage, "%d workers of %d threads cannot answer anything", plan.Workers, plan.Threads)
+	}
 	switch plan.Kind {
 	case muru.External:
 		return plan, checkUpstream(plan.Upstream)
@@ -66,8 +56,7 @@ func Inspect(plan muru.ReleasePlan) (muru.ReleasePlan, error) {
 	case !info.IsDir():
 		return plan, muru.Errorf(muru.KindUsage, "%s is not a directory", source)
 	}
-	plan.Digest, err = digest(source)
-	return plan, err
+	return plan, nil
 }
 
 // signalNamed returns the signal of a name such as SIGQUIT; 0 for none.
@@ -100,43 +89,4 @@ func checkUpstream(address string) error {
 		return muru.Errorf(muru.KindUsage, "%q is not an upstream", address).WithHint(`write HOST:PORT, such as "10.0.0.5:9000"`)
 	}
 	return nil
-}
-
-// digest hashes the names, sizes and times of change of the files below dir,
-// in order of their names. Directories that hold no source are left out.
-func digest(dir string) (string, error) {
-	hash, seen := sha256.New(), 0
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if path != dir && notSource[entry.Name()] {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if seen++; seen > maxInspected {
-			return fs.SkipAll
-		}
-		info, err := entry.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went away meanwhile
-		} else if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		var numbers [16]byte
-		binary.BigEndian.PutUint64(numbers[:], uint64(info.Size()))
-		binary.BigEndian.PutUint64(numbers[8:], uint64(info.ModTime().UnixNano()))
-		hash.Write(append([]byte(name+"\x00"), numbers[:]...)) // never fails
-		return nil
-	})
-	if err != nil {
-		return "", muru.Errorf(muru.KindFailed, "look at the source: %w", err)
-	}
-	return hex.EncodeToString(hash.Sum(nil)[:16]), nil
 }

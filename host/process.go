@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"sync"
@@ -39,6 +41,17 @@ func (e exit) String() string {
 	return fmt.Sprintf("signal %d", int(e.signal))
 }
 
+// startProblem is what the system said, without the names of Go's layers.
+func startProblem(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*exec.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 // startProcess starts argv in dir with out as its output and /dev/null as its
 // input. env is the whole environment.
 func startProcess(argv, env []string, dir string, out *os.File) (*process, error) {
@@ -47,7 +60,7 @@ func startProcess(argv, env []string, dir string, out *os.File) (*process, error
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+		return nil, fmt.Errorf("start %s: %w", argv[0], startProblem(err))
 	}
 	p := &process{cmd: cmd, pid: cmd.Process.Pid, started: time.Now(), exited: make(chan struct{})}
 	go func() {

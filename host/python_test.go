@@ -1,6 +1,9 @@
 package host
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -30,4 +33,93 @@ func TestPythonReleaseAnswers(t *testing.T) {
 	if !h.Ready(shop) {
 		t.Error("not ready")
 	}
+}
+
+// post sends a body of a known length, or of an unknown one.
+func post(t *testing.T, b muru.Backend, body io.Reader, length int64) *answer {
+	t.Helper()
+	a := &answer{}
+	x := get("/echo", a)
+	x.Method, x.Body, x.Length = "POST", body, length
+	a.Outcome = b.Do(t.Context(), x)
+	return a
+}
+
+func TestBodiesReachTheApplication(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, nil))
+	for _, size := range []int{1, 1000, 64 << 10, 1 << 20} {
+		text := strings.Repeat("tea.", size/4+1)[:size]
+		for _, length := range []int64{int64(size), -1} {
+			a := post(t, b, strings.NewReader(text), length)
+			wantOK(t, a)
+			if a.text() != text {
+				t.Errorf("%d bytes, length %d: %d came back", size, length, a.body.Len())
+			}
+		}
+	}
+}
+
+// tooLarge is a body that is over the route's limit after some of it.
+type tooLarge struct{ left int }
+
+func (b *tooLarge) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("over 1MiB: %w", muru.ErrBodyTooLarge)
+	}
+	n := min(len(p), b.left)
+	b.left -= n
+	return n, nil
+}
+
+func TestBodyThatCannotBeReadIsTheClientsFault(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	for _, c := range []struct {
+		name   string
+		body   io.Reader
+		length int64
+		want   error
+	}{
+		{"small and too large", &tooLarge{10}, 100, muru.ErrBodyTooLarge},
+		{"large and too large", &tooLarge{1 << 20}, 2 << 20, muru.ErrBodyTooLarge},
+		{"of unknown length", &tooLarge{1 << 20}, -1, muru.ErrBodyTooLarge},
+		{"cut short", strings.NewReader("short"), 100, muru.ErrClientGone},
+		{"cut short and large", strings.NewReader(strings.Repeat("x", 100000)), 200000, muru.ErrClientGone},
+	} {
+		if a := post(t, b, c.body, c.length); !errors.Is(a.Err, c.want) {
+			t.Errorf("%s: %+v, want %v", c.name, a.Outcome, c.want)
+		}
+		wantOK(t, do(t.Context(), b, "/")) // the thread is as good as before
+	}
+	if len(events.harms) != 0 {
+		t.Errorf("harms %v", events.harms)
+	}
+}
+
+func TestWorkersDescribesWhatTheyAreAt(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers = 2 }))
+	wantOK(t, do(t.Context(), b, "/"))
+	calls, release := waiting(t, b, 1)
+	inside(t, h, 1)
+	workers := h.Workers(shop)
+	if len(workers) != 2 {
+		t.Fatalf("%d workers", len(workers))
+	}
+	served := 0
+	for i, w := range workers {
+		served += w.Served
+		if w.Number != i || w.Release != shop || w.PID == 0 || w.State != muru.WorkerReady || w.RSS < 1<<20 || w.CPU <= 0 || w.Started.IsZero() {
+			t.Errorf("%+v", w)
+		}
+		if (w.Busy == 1) != (w.Request == "/wait") || (w.Busy == 1) != (w.Age > 0) {
+			t.Errorf("%+v", w)
+		}
+	}
+	if served != 1 {
+		t.Errorf("%d served", served)
+	}
+	release()
+	wantOK(t, calls[0].end(t))
 }

@@ -137,17 +137,13 @@ func (r *release) lose(s *slot, link *wire.Link, err error) {
 // cancelStream ends a stream whose client has left at the worker.
 func (r *release) cancelStream(q *request, link *wire.Link, id uint32) {
 	link.Cancel(id)
-	timer := time.NewTimer(cancelGrace)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
+	time.AfterFunc(cancelGrace, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if q.link == link && q.id == id {
 			r.cutLocked(q, muru.ErrClientGone)
 		}
-	case <-r.over:
-	}
+	})
 }
 
 // gather takes an answer from the wire. A plain one is kept until it is

@@ -30,13 +30,14 @@ func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
 		return false
 	}
 	if hello.Thread == wire.ControlThread {
-		if w.control != nil {
+		first := w.control == nil
+		if !first {
 			_ = w.control.Close()
 		}
 		control := wire.NewControl(hello, conn)
 		w.control = control
 		r.tasks.Add(1)
-		go w.serveControl(control)
+		go w.serveControl(control, first)
 		return true
 	}
 	if hello.Thread >= len(w.slots) || w.state == muru.WorkerDraining {
@@ -103,8 +104,11 @@ func (w *worker) allConnected() bool {
 }
 
 // serveControl reads what the worker says of itself.
-func (w *worker) serveControl(control *wire.Control) {
+func (w *worker) serveControl(control *wire.Control, first bool) {
 	defer w.r.tasks.Done()
+	if first {
+		defer close(w.heard)
+	}
 	err := control.Serve(func(report wire.Report) {
 		if report.Failed != "" {
 			w.r.mu.Lock()
@@ -269,7 +273,7 @@ func (r *release) startExternal(ctx context.Context) error {
 			_ = conn.Close()
 			cause = askReady(r.external, r.plan, -1)
 		} else {
-			cause = err.Error()
+			cause = dialProblem(err)
 		}
 		if cause == "" {
 			r.mu.Lock()
@@ -289,6 +293,17 @@ func (r *release) startExternal(ctx context.Context) error {
 		}
 		wait = min(wait*2, askLast)
 	}
+}
+
+// dialProblem words a failed connection without the names of Go's layers.
+func dialProblem(err error) string {
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return "there is no host " + e.Name
+	}
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		return e.Err.Error()
+	}
+	return err.Error()
 }
 
 // externalDown counts a request that an external server did not answer.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,16 +27,20 @@ func TestPythonReleaseThatCannotStartSaysWhy(t *testing.T) {
 		{"syntax:application", `^worker \d \(pid \d+\) cannot load syntax:application: SyntaxError: expected ':'`, "SyntaxError"},
 		{"exits:application", `^worker \d \(pid \d+\) ended before it was ready: exit status 7$`, "giving up"},
 		{"killed:application", `^worker \d \(pid \d+\) ended before it was ready: signal SIGSEGV$`, ""},
-		{"hangs:application", `^worker \d \(pid \d+\) is not ready after 500ms: loading hangs:application hangs at .*threading.py line \d+ in wait, called from .*threading.py line \d+ in wait, called from hangs.py line 5 in connect$`, "hangs.py line 8 in <module>"},
+		{"hangs:application", `^worker \d \(pid \d+\) is not ready after \d+s: loading hangs:application hangs at .*threading.py line \d+ in wait, called from .*threading.py line \d+ in wait, called from hangs.py line 5 in connect$`, "hangs.py line 8 in <module>"},
 	} {
 		t.Run(c.entry, func(t *testing.T) {
 			r := python(t, func(r *muru.Release) {
 				r.Source, r.Entry, r.Workers = "testdata/broken", c.entry, 2
 				if strings.HasPrefix(c.entry, "hangs") {
-					r.Timeouts.Ready = 500 * time.Millisecond
+					r.Timeouts.Ready = time.Second
 				}
 			})
 			_, err := h.Start(t.Context(), r)
+			for err != nil && strings.Contains(err.Error(), "still loading") && r.Timeouts.Ready < 30*time.Second {
+				r.Timeouts.Ready *= 2 // this machine is too busy to even start Python
+				_, err = h.Start(t.Context(), r)
+			}
 			failure, ok := errors.AsType[*muru.Error](err)
 			if !ok || failure.Kind != muru.KindNotReady || !regexp.MustCompile(c.want).MatchString(failure.Message) {
 				t.Fatalf("error %v (%s), want %s", err, muru.KindOf(err), c.want)
@@ -64,6 +67,7 @@ func TestPlanThatCannotWorkIsRefusedBeforeAnythingStarts(t *testing.T) {
 		want   string
 	}{
 		{"no directory", func(r *muru.Release) { r.Source = "/nowhere/shop" }, muru.KindNotFound, "there is no directory /nowhere/shop"},
+		{"no threads", func(r *muru.Release) { r.Threads = 0 }, muru.KindUsage, "1 workers of 0 threads cannot answer anything"},
 		{"a file", func(r *muru.Release) { r.Source = "/etc/passwd" }, muru.KindUsage, "/etc/passwd is not a directory"},
 		{"no entry", func(r *muru.Release) { r.Entry = "app" }, muru.KindUsage, `"app" is not an entry`},
 		{"no module", func(r *muru.Release) { r.Entry = ":app" }, muru.KindUsage, `":app" is not an entry`},
@@ -94,18 +98,19 @@ func TestCommandThatCannotStartSaysWhy(t *testing.T) {
 		name    string
 		command []string
 		ready   string
+		within  time.Duration
 		want    string
 		log     string
 	}{
-		{"exits at once", []string{"/bin/sh", "-c", "echo bye; exit 4"}, "", `ended before it listened: exit status 4$`, "bye"},
-		{"never listens", []string{"/bin/sleep", "60"}, "", `is not ready after 700ms: it listens neither on \$PORT \(\d+\) nor on \$MURU_SOCKET$`, ""},
-		{"port taken", []string{"python3", "-c", bind}, "", `ended before it listened: exit status 1$`, "Address already in use"},
-		{"no program", []string{"./no-such-program"}, "", `^worker 0: start ./no-such-program: .*no such file`, ""},
-		{"not ready", httpServer, "/no-such-file", `is not ready after 700ms: /no-such-file answered 404$`, ""},
+		{"exits at once", []string{"/bin/sh", "-c", "echo bye; exit 4"}, "", 10 * time.Second, `ended before it listened: exit status 4$`, "bye"},
+		{"never listens", []string{"/bin/sleep", "60"}, "", 700 * time.Millisecond, `is not ready after 700ms: it listens neither on \$PORT \(\d+\) nor on \$MURU_SOCKET$`, ""},
+		{"port taken", []string{"python3", "-c", bind}, "", 10 * time.Second, `ended before it listened: exit status 1$`, "Address already in use"},
+		{"no program", []string{"./no-such-program"}, "", 10 * time.Second, `^worker 0: start ./no-such-program: .*no such file`, ""},
+		{"not ready", httpServer, "/no-such-file", 2 * time.Second, `is not ready after 2s: /no-such-file answered 404$`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := h.Start(t.Context(), command(t, c.command, func(r *muru.Release) {
-				r.Ready, r.Timeouts.Ready = c.ready, 700*time.Millisecond
+				r.Ready, r.Timeouts.Ready = c.ready, c.within
 			}))
 			failure, ok := errors.AsType[*muru.Error](err)
 			if !ok || failure.Kind != muru.KindNotReady || !regexp.MustCompile(c.want).MatchString(failure.Message) {
@@ -153,40 +158,5 @@ func TestStateDirectoryIsChecked(t *testing.T) {
 	long := New(Options{StateDir: "/tmp/" + strings.Repeat("x", 120), Reporter: &recorder{}})
 	if err := long.Open(t.Context()); muru.KindOf(err) != muru.KindUsage || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a long path: %v", err)
-	}
-}
-
-func TestDigestFollowsTheSource(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	digestNow := func() string {
-		t.Helper()
-		plan, err := Inspect(muru.ReleasePlan{Kind: muru.Python, Source: dir, Entry: "app:application"})
-		if err != nil || plan.Digest == "" || plan.Source != dir {
-			t.Fatalf("%+v, %v", plan, err)
-		}
-		return plan.Digest
-	}
-	write("app.py", "one")
-	first := digestNow()
-	write("__pycache__/app.pyc", "x")
-	write(".git/HEAD", "x")
-	if digestNow() != first {
-		t.Error("what is no source changed it")
-	}
-	write("pkg/more.py", "two")
-	second := digestNow()
-	if second == first {
-		t.Error("a new file did not change it")
-	}
-	write("app.py", "other")
-	if digestNow() == second {
-		t.Error("a change did not change it")
 	}
 }

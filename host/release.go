@@ -41,7 +41,7 @@ type release struct {
 	starting bool       // a worker that ends now fails the start
 	ending   bool       // no worker is replaced any more
 	queue    queue
-	idle     []*slot // used last in, first out: the hot ones stay hot
+	idle     []*slot // the one used last at the end; see popIdle
 	inside   map[*request]struct{}
 	count    [3]int    // of inside, by class
 	seats    []*seat   // by worker number
@@ -120,8 +120,8 @@ func (r *release) start(ctx context.Context) error {
 		}
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.starting = false
-	r.mu.Unlock()
 	// One may have died between its readiness and now.
 	select {
 	case cause := <-r.failures:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,6 @@ type request struct {
 	class      class
 	cut        error                   // why muru ended it; nil if it did not
 	cancel     context.CancelCauseFunc // ends what runs for it, for HTTP
-	away       func()                  // says goodbye on a WebSocket
 	drains     []*drain                // that wait for it
 	hard, soft *time.Timer             // nil when off
 	began      time.Time               // dispatched
@@ -55,26 +55,45 @@ type turn struct {
 }
 
 // patience adds up the time a request was blocked on its client: on reading
-// its body or on writing to it. That time does not count against timeouts.
-// One goroutine waits at a time; ran may be called by any.
+// its body or on writing to it, or on both at once. That time does not count
+// against timeouts. It is safe for concurrent use.
 type patience struct {
-	total atomic.Int64 // ns
-	since atomic.Int64 // unix ns; 0: not blocked now
+	mu      sync.Mutex // guards all below
+	total   time.Duration
+	blocked int // now
+	since   time.Time
 }
 
-func (p *patience) begin() { p.since.Store(time.Now().UnixNano()) }
+func (p *patience) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocked++; p.blocked == 1 {
+		p.since = time.Now()
+	}
+}
 
 func (p *patience) end() {
-	if since := p.since.Swap(0); since != 0 {
-		p.total.Add(time.Now().UnixNano() - since)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocked--; p.blocked == 0 {
+		p.total += time.Since(p.since)
 	}
+}
+
+// reset forgets what was before the request was dispatched.
+func (p *patience) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.total = 0
 }
 
 // ran is how long a request that began then has run at now.
 func (p *patience) ran(began, now time.Time) time.Duration {
-	ran := now.Sub(began) - time.Duration(p.total.Load())
-	if since := p.since.Load(); since != 0 {
-		ran -= time.Duration(now.UnixNano() - since)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ran := now.Sub(began) - p.total
+	if p.blocked > 0 {
+		ran -= now.Sub(p.since)
 	}
 	return max(0, ran)
 }
@@ -106,6 +125,11 @@ type slot struct {
 	w     *worker // nil for an external server
 	index int
 
+	// slowClose is set once a thread was found busy after its answer: the
+	// application works in its iterable's close(). Then nobody sends a
+	// request for another on it, who would wait for that.
+	slowClose atomic.Bool
+
 	// Guarded by the release's mu.
 	req    *request   // on it now
 	link   *wire.Link // nil: the thread is not connected
@@ -118,6 +142,14 @@ type slot struct {
 type onSlot struct {
 	id, method, path string
 	began            time.Time
+}
+
+// load is how many requests its worker has. The release's mu is held.
+func (s *slot) load() int {
+	if s.w == nil {
+		return 0
+	}
+	return s.w.busy
 }
 
 // usable reports whether a request can be given to it. The release's mu is

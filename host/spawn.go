@@ -36,7 +36,7 @@ func (r *release) spawn(number int) (*worker, error) {
 	w := &worker{
 		r: r, number: number, token: token,
 		files:  filesOf(filepath.Join(r.dir, itoa(number)), token),
-		orders: make(chan func(), 16), ready: make(chan struct{}), gone: make(chan struct{}), idle: make(chan struct{}, 1),
+		orders: make(chan func(), 16), ready: make(chan struct{}), gone: make(chan struct{}), heard: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 	for i := range r.plan.Threads {
 		w.slots = append(w.slots, &slot{w: w, index: i})

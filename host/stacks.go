@@ -20,6 +20,8 @@ const captureTime = 250 * time.Millisecond
 // about the application.
 const runtimePrefix = "muru_worker/"
 
+var errNotConnected = errors.New("it has not connected yet")
+
 // capture returns where every thread of the worker is. It is run by the
 // supervisor. Without an answer it is empty.
 func (w *worker) capture() []muru.Stack {
@@ -37,12 +39,14 @@ func (w *worker) threads() ([]wire.ThreadStack, error) {
 	w.r.mu.Lock()
 	control := w.control
 	w.r.mu.Unlock()
-	if control != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), captureTime)
-		defer cancel()
-		if threads, err := control.Stacks(ctx); err == nil {
-			return threads, nil
-		}
+	if control == nil {
+		// Until it has connected it need not know the signal, and would die.
+		return nil, errNotConnected
+	}
+	asked, stop := context.WithTimeout(context.Background(), captureTime)
+	defer stop()
+	if threads, err := control.Stacks(asked); err == nil {
+		return threads, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), captureTime)
 	defer cancel()

@@ -31,7 +31,7 @@ func (w *worker) replaceStuck(ran time.Duration, at *slot) {
 		by = "not replaced (" + err.Error() + ")"
 		r.retrySpawn(w)
 	}
-	r.report(muru.LevelWarning, muru.WorkerTimeoutKilled,
+	w.report(muru.LevelWarning, muru.WorkerTimeoutKilled,
 		"worker %d (pid %d) %s: a request has run for %s, past the hard timeout of %s; %s",
 		w.number, w.proc.pid, by, muru.FormatMeasured(ran), muru.FormatMeasured(r.plan.Timeouts.Hard), where)
 	r.mu.Lock()
@@ -72,7 +72,7 @@ func (w *worker) reportSlow(ran time.Duration, at *slot) {
 		return
 	}
 	where := stuckAt(w.capture(), at.index)
-	w.r.report(muru.LevelWarning, muru.WorkerSlow, "worker %d (pid %d): a request has run for %s, past the soft timeout of %s; %s",
+	w.report(muru.LevelWarning, muru.WorkerSlow, "worker %d (pid %d): a request has run for %s, past the soft timeout of %s; %s",
 		w.number, w.proc.pid, muru.FormatMeasured(ran), muru.FormatMeasured(w.r.plan.Timeouts.Soft), where)
 }
 

@@ -47,34 +47,34 @@ func TestHardTimeoutReplacesWorkerAndLetsOthersFinish(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) {
 		r.Threads = 8
-		r.Timeouts.Hard = 600 * time.Millisecond
+		r.Timeouts.Hard = time.Second
 		r.Timeouts.Drain = 5 * time.Second
 	}))
 	pid := h.Workers(shop)[0].PID
 	stuck := begin(t.Context(), b, "/order")
 	inside(t, h, 1)
-	<-time.After(300 * time.Millisecond)
+	<-time.After(700 * time.Millisecond)
 	others, release := waiting(t, b, 7)
 	inside(t, h, 8)
 	queued := begin(t.Context(), b, "/orders/1")
 
 	a := stuck.end(t)
-	if !errors.Is(a.Err, muru.ErrHardTimeout) || a.took > 700*time.Millisecond {
-		t.Errorf("stuck request: %v after %v, want the hard timeout after 600ms", a.Err, a.took)
+	if !errors.Is(a.Err, muru.ErrHardTimeout) || a.took > 1500*time.Millisecond {
+		t.Errorf("stuck request: %v after %v, want the hard timeout after 1s", a.Err, a.took)
 	}
 	if events.harmed(muru.HarmTimeout) != 1 {
 		t.Error("the kill was not counted when the client got its answer")
 	}
-	message := events.wait(t, muru.WorkerTimeoutKilled, "")
-	want := regexp.MustCompile(fmt.Sprintf(`^worker 0 \(pid %d\) replaced by pid \d+: a request has run for 6\d\d ms, `+
-		`past the hard timeout of 600 ms; at app.py line 15 in order, called from app.py line 1\d\d in application$`, pid))
-	if !want.MatchString(message) {
-		t.Errorf("event %q", message)
-	}
-	wantOK(t, queued.end(t)) // by the replacement
 	release()
 	for _, c := range others {
-		wantOK(t, c.end(t))
+		wantOK(t, c.end(t)) // by the worker that is to be killed
+	}
+	wantOK(t, queued.end(t))
+	message := events.wait(t, muru.WorkerTimeoutKilled, "")
+	want := regexp.MustCompile(fmt.Sprintf(`^worker 0 \(pid %d\) replaced by pid \d+: a request has run for 1(\.\d)? s, `+
+		`past the hard timeout of 1 s; at app.py line 15 in order, called from app.py line 1\d\d in application$`, pid))
+	if !want.MatchString(message) {
+		t.Errorf("event %q", message)
 	}
 	gone := events.wait(t, muru.WorkerGone, "cut 0 requests")
 	if alive(pid) {
@@ -96,23 +96,22 @@ func TestHardTimeoutReplacesWorkerAndLetsOthersFinish(t *testing.T) {
 func TestStuckWorkerIsKilledAtTheEndOfItsGrace(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) {
-		r.Timeouts.Hard = 300 * time.Millisecond
-		r.Timeouts.Drain = 200 * time.Millisecond
+		r.Timeouts.Hard = 1500 * time.Millisecond
+		r.Timeouts.Drain = 100 * time.Millisecond
 	}))
 	pid := h.Workers(shop)[0].PID
 	stuck := begin(t.Context(), b, "/order")
 	inside(t, h, 1)
-	<-time.After(200 * time.Millisecond)
+	<-time.After(time.Second)
 	other := begin(t.Context(), b, "/sleep?s=20")
 	if a := stuck.end(t); !errors.Is(a.Err, muru.ErrHardTimeout) {
 		t.Error(a.Err)
 	}
-	// Its own hard timeout comes after 500ms, the end of the grace at the
-	// same time; either way it is ended.
-	if a := other.end(t); a.Err == nil {
-		t.Error("the other request was answered")
+	// Its own hard timeout comes a second later.
+	if a := other.end(t); !errors.Is(a.Err, muru.ErrWorkerDied) || a.took > 1400*time.Millisecond {
+		t.Errorf("the other request: %+v after %v", a.Outcome, a.took)
 	}
-	events.wait(t, muru.WorkerGone, "worker 0")
+	events.wait(t, muru.WorkerGone, "cut 1 requests")
 	if alive(pid) {
 		t.Error("the worker lives")
 	}
@@ -130,7 +129,7 @@ func TestManyStuckRequestsOfOneWorkerAreOneKill(t *testing.T) {
 		<-time.After(20 * time.Millisecond)
 	}
 	for _, c := range calls {
-		if a := c.end(t); !errors.Is(a.Err, muru.ErrHardTimeout) || a.took > 450*time.Millisecond {
+		if a := c.end(t); !errors.Is(a.Err, muru.ErrHardTimeout) || a.took > 2*time.Second {
 			t.Errorf("%v after %v", a.Err, a.took)
 		}
 	}
@@ -156,7 +155,7 @@ func TestStackOfBacktrackingExpressionIsCaptured(t *testing.T) {
 func TestSoftTimeoutReportsOnceAndLeavesTheRequestAlone(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Soft = 100 * time.Millisecond }))
-	wantOK(t, do(t.Context(), b, "/sleep?s=0.4"))
+	wantOK(t, do(t.Context(), b, "/sleep?s=1"))
 	message := events.wait(t, muru.WorkerSlow, "past the soft timeout of 100 ms; at app.py line 25 in sleep")
 	if n := len(events.of(muru.WorkerSlow)); n != 1 {
 		t.Errorf("%d events, want 1: %s", n, message)
@@ -165,11 +164,11 @@ func TestSoftTimeoutReportsOnceAndLeavesTheRequestAlone(t *testing.T) {
 
 func TestSlowClientDoesNotCountAgainstHardTimeout(t *testing.T) {
 	h, events := newHost(t, Options{})
-	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = 300 * time.Millisecond }))
+	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = time.Second }))
 	a, slow := &answer{}, 0
 	a.onBody = func() error {
 		if slow++; slow <= 4 {
-			<-time.After(150 * time.Millisecond)
+			<-time.After(400 * time.Millisecond)
 		}
 		return nil
 	}
@@ -182,8 +181,8 @@ func TestSlowClientDoesNotCountAgainstHardTimeout(t *testing.T) {
 
 func TestStreamIsBoundOnlyUntilItsHead(t *testing.T) {
 	h, _ := newHost(t, Options{})
-	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = 200 * time.Millisecond }))
-	wantOK(t, do(t.Context(), b, "/stream?parts=50"))
+	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = time.Second }))
+	wantOK(t, do(t.Context(), b, "/stream?parts=130"))
 }
 
 func TestStacksShowEachThreadWithItsRequest(t *testing.T) {

@@ -39,6 +39,7 @@ type supervision struct {
 	kill   <-chan time.Time
 	since  time.Time // of replaced
 	looked bool      // its stacks were captured
+	cut    int       // requests that were in it when it was killed
 }
 
 // supervise owns the process from its start to its end: it alone signals it,
@@ -130,7 +131,21 @@ func (w *worker) killNow() {
 		}
 		timer.Stop()
 	}
+	w.cut = max(w.cut, w.unanswered())
 	w.proc.signal(syscall.SIGKILL)
+}
+
+// unanswered counts the requests in the worker that muru has not ended.
+func (w *worker) unanswered() int {
+	w.r.mu.Lock()
+	defer w.r.mu.Unlock()
+	n := 0
+	for _, s := range w.slots {
+		if s.req != nil && s.req.cut == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // takeOff makes the worker get no more requests.
@@ -147,11 +162,16 @@ func (w *worker) takeOff() {
 func (w *worker) ended() {
 	r := w.r
 	w.takeOff()
-	how := w.proc.reap().String()
+	status := w.proc.reap()
+	how := status.String()
 	if w.end == killed {
 		how = w.reason
 	}
-	cut := w.disconnect()
+	if status.status == importFailed {
+		w.hearOut()
+	}
+	w.cut = max(w.cut, w.unanswered())
+	w.disconnect()
 	r.host.followers.finish(w.out)
 	_ = os.Remove(w.files.stacks) // it may never have made it
 	paths := w.lastRequests()
@@ -159,11 +179,10 @@ func (w *worker) ended() {
 	close(w.gone)
 	switch {
 	case w.end == replaced:
-		r.report(muru.LevelNotice, muru.WorkerGone, "worker %d (pid %d) is gone after %s, cut %d requests",
-			w.number, w.proc.pid, muru.FormatMeasured(time.Since(w.since)), cut)
+		w.report(muru.LevelNotice, muru.WorkerGone, "worker %d (pid %d) is gone after %s, cut %d requests",
+			w.number, w.proc.pid, muru.FormatMeasured(time.Since(w.since)), w.cut)
 	case w.end == stopped:
-	case r.isStarting():
-		r.startFailed(fmt.Sprintf("worker %d (pid %d) %s", w.number, w.proc.pid, w.endedEarly(how)))
+	case r.isStarting() && r.startFailed(fmt.Sprintf("worker %d (pid %d) %s", w.number, w.proc.pid, w.endedEarly(how))):
 	default:
 		r.host.harm(r.id, muru.HarmCrash)
 		r.log.say(w.number, "pid %d died: %s", w.proc.pid, how)
@@ -171,9 +190,29 @@ func (w *worker) ended() {
 	}
 }
 
-// disconnect closes what leads to the worker and returns how many requests
-// were in it.
-func (w *worker) disconnect() int {
+// importFailed is the status with which a Python worker ends after it has
+// said on its control connection why it cannot serve.
+const importFailed = 1
+
+// hearOut waits, for a moment, until everything was read that a worker which
+// died before it was ready had said.
+func (w *worker) hearOut() {
+	w.r.mu.Lock()
+	early := w.r.plan.Kind == muru.Python && w.readySince.IsZero()
+	w.r.mu.Unlock()
+	if !early {
+		return
+	}
+	timer := time.NewTimer(hangUpGrace)
+	defer timer.Stop()
+	select {
+	case <-w.heard:
+	case <-timer.C:
+	}
+}
+
+// disconnect closes what leads to the worker.
+func (w *worker) disconnect() {
 	w.r.mu.Lock()
 	defer w.r.mu.Unlock()
 	if w.control != nil {
@@ -182,17 +221,12 @@ func (w *worker) disconnect() int {
 	if w.client != nil {
 		w.client.Close()
 	}
-	cut := 0
 	for _, s := range w.slots {
-		if s.req != nil && s.req.cut == nil {
-			cut++
-		}
 		if s.link != nil {
 			_ = s.link.Close()
 			s.link = nil
 		}
 	}
-	return cut
 }
 
 // replaceCrashed starts a new process in the place of w, the first time at
@@ -205,19 +239,19 @@ func (r *release) replaceCrashed(w *worker, how string, paths []string) {
 	for {
 		wait := r.nextStart(w)
 		if wait > 0 {
-			r.reportBackoff(w.number, wait)
+			w.reportBackoff(wait)
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-r.ctx.Done():
 			timer.Stop()
-			r.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s%s", w.number, w.proc.pid, how, last)
+			w.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s%s", w.number, w.proc.pid, how, last)
 			return
 		}
 		next, err := r.spawn(w.number)
 		if err == nil {
-			r.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s; replaced by pid %d%s",
+			w.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s; replaced by pid %d%s",
 				w.number, w.proc.pid, how, next.proc.pid, last)
 			return
 		}
@@ -251,12 +285,12 @@ func backoff(deaths int, first time.Duration) time.Duration {
 	return min(first<<min(deaths-2, 16), backoffLimit)
 }
 
-func (r *release) reportBackoff(number int, wait time.Duration) {
-	r.mu.Lock()
-	deaths, since := r.seats[number].deaths, r.seats[number].since
-	r.mu.Unlock()
-	r.report(muru.LevelWarning, muru.WorkerBackoff, "worker %d died %d times in %s: next start in %s",
-		number, deaths, muru.FormatMeasured(time.Since(since)), muru.FormatDuration(wait))
+func (w *worker) reportBackoff(wait time.Duration) {
+	w.r.mu.Lock()
+	deaths, since := w.r.seats[w.number].deaths, w.r.seats[w.number].since
+	w.r.mu.Unlock()
+	w.report(muru.LevelWarning, muru.WorkerBackoff, "worker %d died %d times in %s: next start in %s",
+		w.number, deaths, muru.FormatMeasured(time.Since(since)), muru.FormatDuration(wait))
 }
 
 // remove forgets a worker that is dead.
@@ -277,10 +311,17 @@ func (r *release) isStarting() bool {
 	return r.starting
 }
 
-// startFailed ends the start of the release; the first cause counts.
-func (r *release) startFailed(cause string) {
+// startFailed ends the start of the release, if it is starting; the first
+// cause counts.
+func (r *release) startFailed(cause string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.starting {
+		return false
+	}
 	select {
 	case r.failures <- cause:
 	default:
 	}
+	return true
 }

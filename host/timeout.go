@@ -58,7 +58,7 @@ func (r *release) overHard(q *request) {
 	if s == nil || s.w == nil {
 		r.mu.Unlock()
 		r.host.harm(r.id, muru.HarmTimeout)
-		r.cut(q, muru.ErrHardTimeout)
+		r.cutOn(q, s)
 		return
 	}
 	w := s.w
@@ -73,7 +73,17 @@ func (r *release) overHard(q *request) {
 		r.host.harm(r.id, muru.HarmTimeout)
 		w.order(func() { w.replaceStuck(ran, s) })
 	}
-	r.cut(q, muru.ErrHardTimeout)
+	r.cutOn(q, s)
+}
+
+// cutOn cuts a request that is past its hard timeout on s, unless it was
+// answered this very moment.
+func (r *release) cutOn(q *request, s *slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if q.slot == s {
+		r.cutLocked(q, muru.ErrHardTimeout)
+	}
 }
 
 // overSoft is called when q's soft timeout has passed: worker.slow says where

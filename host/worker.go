@@ -26,6 +26,7 @@ type worker struct {
 	orders chan func()   // run by its supervisor
 	ready  chan struct{} // closed when it is ready
 	gone   chan struct{} // closed when it is dead and everything about that is done
+	heard  chan struct{} // closed when its first control connection has ended
 	idle   chan struct{} // capacity 1: the last request has left a worker that gets no new ones
 
 	// Guarded by the release's mu.
@@ -148,10 +149,10 @@ func (w *worker) becomeReady() {
 	}
 	w.state, w.readySince = muru.WorkerReady, time.Now()
 	given := r.offerAll(w)
-	close(w.ready)
 	r.mu.Unlock()
-	r.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
 	given.hand()
+	w.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
+	close(w.ready) // after the event, which so comes before those of its release
 }
 
 // Workers describes the processes of a release, the replaced ones that still

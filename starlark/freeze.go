@@ -43,14 +43,58 @@ func freezeFunction(fn *starlark.Function) {
 		fn.Globals().Freeze()
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.frozen[fn] {
+	r.handed.Lock()
+	defer r.handed.Unlock()
+	r.handed.freeze(r, fn)
+}
+
+// freeze freezes fn and what it reaches by name: the globals of its module
+// and, in a session, the variables of it that its input uses. h is locked.
+func (h *handedOver) freeze(r *run, fn *starlark.Function) {
+	if h.functions[fn] {
 		return
 	}
-	r.frozen[fn] = true
+	h.functions[fn] = true
 	fn.Freeze()
 	fn.Globals().Freeze()
+	src := r.file.sources[fn.Position().Filename()]
+	if h.session == nil || src == nil || !src.input {
+		return
+	}
+	h.session.seal(fn.Module().Predeclared())
+	for name := range src.uses {
+		if v := fn.Module().Predeclared()[name]; v != nil {
+			h.freezeReached(r, v, 0)
+		}
+	}
+}
+
+// freezeReached freezes v and the functions in it, however deep they lie. h
+// is locked.
+func (h *handedOver) freezeReached(r *run, v starlark.Value, depth int) {
+	v.Freeze() // what is frozen cannot become a cycle any more, depth ends those there are
+	switch v := v.(type) {
+	case *starlark.Function:
+		if runOf(v) != nil {
+			h.freeze(r, v)
+		}
+	case starlark.IterableMapping:
+		if depth < maxDepth {
+			for _, item := range v.Items() {
+				h.freezeReached(r, item[1], depth+1)
+			}
+		}
+	case starlark.Indexable:
+		if _, text := v.(starlark.String); text || depth >= maxDepth {
+			return
+		}
+		if _, isRange := v.(rangeValue); isRange {
+			return
+		}
+		for i := range v.Len() {
+			h.freezeReached(r, v.Index(i), depth+1)
+		}
+	}
 }
 
 // Rebound returns the name of a variable of an enclosing function that fn
@@ -66,6 +110,9 @@ func Rebound(fn *starlark.Function) string {
 	src := r.file.sources[fn.Position().Filename()]
 	if src == nil {
 		return ""
+	}
+	if name := src.reboundHere(fn); name != "" {
+		return name
 	}
 	for i := range fn.NumFreeVars() {
 		variable, _ := fn.FreeVar(i)

@@ -66,9 +66,10 @@ func (rt *Runtime) abs(name string) string {
 // linker reads the closure of a recipe's loads, depth first.
 type linker struct {
 	rt      *Runtime
-	byKey   map[string]*source // linked sources, one for each real file
-	sources map[string]*source // the same by name
-	active  []*source          // from the recipe down to the one being linked
+	names   starlark.StringDict // of the root, if it is an input
+	byKey   map[string]*source  // linked sources, one for each real file
+	sources map[string]*source  // the same by name
+	active  []*source           // from the recipe down to the one being linked
 }
 
 // key names the file itself, however it was reached.
@@ -84,7 +85,11 @@ func (src *source) key() string {
 
 // link compiles src and links what it loads.
 func (l *linker) link(src *source, data []byte) error {
-	if err := src.compile(data, l.rt.predeclared); err != nil {
+	names := l.rt.predeclared
+	if src.input {
+		names = l.names
+	}
+	if err := src.compile(data, names); err != nil {
 		return err
 	}
 	l.active = append(l.active, src)
@@ -196,7 +201,6 @@ func (r *run) load(thread *starlark.Thread, text string) (starlark.StringDict, e
 	s := scopeOf(thread)
 	from := r.file.sources[callerFrame(thread).Pos.Filename()]
 	if from == nil || from.loads[text] == nil {
-		// Not a file that was linked: a session's input. It reads now.
 		return nil, muru.Errorf(muru.KindRefused, "load: %s is not linked with %s", text, r.file.source.name)
 	}
 	src := from.loads[text]

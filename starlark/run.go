@@ -16,9 +16,18 @@ type run struct {
 	predeclared starlark.StringDict
 	compute     *activity
 
-	mu      sync.Mutex                  // guards the fields below
-	modules map[*source]*loaded         // executed, or being
-	frozen  map[*starlark.Function]bool // with the globals of their modules
+	handed *handedOver // shared by the runs of a session
+
+	mu      sync.Mutex          // guards modules
+	modules map[*source]*loaded // executed, or being
+}
+
+// handedOver are the functions that another thread may call: they are frozen,
+// with the globals of their modules.
+type handedOver struct {
+	sync.Mutex
+	functions map[*starlark.Function]bool // guarded by Mutex
+	session   *Session                    // nil: no session's
 }
 
 // Run executes the recipe: its top level, then main, if it defines one, with
@@ -34,19 +43,8 @@ func (f *File) Run(ctx context.Context, args []string) (starlark.Value, error) {
 	if err := f.CheckArgs(args); err != nil {
 		return nil, newError(nil, err)
 	}
-	limits := f.rt.options.Limits
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if limits.Wall > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, limits.Wall, wallBudget(limits.Wall))
-		defer stop()
-	}
 	r := f.newRun()
-	if limits.Memory > 0 {
-		defer watchMemory(r.compute, limits.Memory, cancel)()
-	}
-	return r.onThread(ctx, threadOptions{name: f.source.name, meter: newMeter(limits.Steps, cancel)}, func(thread *starlark.Thread) (starlark.Value, error) {
+	return r.bounded(ctx, func(thread *starlark.Thread) (starlark.Value, error) {
 		globals, err := f.source.program.Init(thread, r.predeclared)
 		globals.Freeze()
 		if err != nil {
@@ -56,13 +54,29 @@ func (f *File) Run(ctx context.Context, args []string) (starlark.Value, error) {
 	})
 }
 
+// bounded runs do on a thread of r under the limits of its runtime.
+func (r *run) bounded(ctx context.Context, do func(*starlark.Thread) (starlark.Value, error)) (starlark.Value, error) {
+	limits := r.file.rt.options.Limits
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if limits.Wall > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limits.Wall, wallBudget(limits.Wall))
+		defer stop()
+	}
+	if limits.Memory > 0 {
+		defer watchMemory(r.compute, limits.Memory, cancel)()
+	}
+	return r.onThread(ctx, threadOptions{name: r.file.source.name, meter: newMeter(limits.Steps, cancel)}, do)
+}
+
 func (f *File) newRun() *run {
 	r := &run{
 		file:        f,
 		predeclared: maps.Clone(f.rt.predeclared),
 		compute:     new(activity),
 		modules:     make(map[*source]*loaded),
-		frozen:      make(map[*starlark.Function]bool),
+		handed:      &handedOver{functions: make(map[*starlark.Function]bool)},
 	}
 	r.predeclared[runName] = runValue{r}
 	return r

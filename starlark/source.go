@@ -32,6 +32,12 @@ type source struct {
 	program *starlark.Program
 	calls   map[position]*callSite
 	loads   map[string]*source // by the module text of the load statement
+
+	// Of an input of a session; see input.go.
+	input    bool
+	text     string
+	uses     map[string]bool // variables of the session it refers to
+	prologue int             // statements of tree that are not of text
 }
 
 // compile parses and resolves data and indexes its calls. Errors are of kind
@@ -47,12 +53,19 @@ func (src *source) compile(data []byte, predeclared starlark.StringDict) (failur
 	if err := src.checkText(data); err != nil {
 		return err
 	}
-	tree, err := Dialect().Parse(src.name, data, 0)
+	dialect := Dialect()
+	if src.input {
+		dialect = SessionDialect()
+	}
+	tree, err := dialect.Parse(src.name, data, 0)
 	if err != nil {
 		if e, ok := errors.AsType[syntax.Error](err); ok {
 			return usageAt(e.Pos, "", "%s", e.Msg)
 		}
 		return usageAt(syntax.Position{}, "", "%s: %v", src.name, err)
+	}
+	if src.input {
+		src.prepare(tree, predeclared)
 	}
 	program, err := starlark.FileProgram(tree, predeclared.Has)
 	if err != nil {
@@ -63,7 +76,7 @@ func (src *source) compile(data []byte, predeclared starlark.StringDict) (failur
 }
 
 func (src *source) checkText(data []byte) error {
-	if len(data) > MaxSourceSize {
+	if size := src.weight(data); size > MaxSourceSize {
 		return usageAt(syntax.Position{}, "", "%s: is larger than %d bytes", src.name, MaxSourceSize)
 	}
 	if i := bytes.IndexByte(data, 0); i >= 0 {
@@ -151,6 +164,7 @@ func visibleNames(tree *syntax.File, pos syntax.Position, predeclared starlark.S
 	for _, fn := range functionsAround(tree, pos) {
 		names = append(names, bindingNames(fn.Locals)...)
 	}
+	names = slices.DeleteFunc(names, hidden)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

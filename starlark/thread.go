@@ -210,14 +210,14 @@ func Stack(thread *starlark.Thread) []Frame {
 
 // FileOf returns the absolute path of the file that the code calling the
 // builtin stands in, not of the recipe. It is false if that is no file: a
-// module of the stdlib, or a call from Go.
+// module of the stdlib, an input of a session, or a call from Go.
 func FileOf(thread *starlark.Thread) (path string, ok bool) {
 	s := scopeOf(thread)
 	if s == nil {
 		return "", false
 	}
 	src := s.run.file.sources[callerFrame(thread).Pos.Filename()]
-	if src == nil || src.path == "" {
+	if src == nil || src.path == "" || src.input {
 		return "", false
 	}
 	return src.path, true

@@ -35,6 +35,7 @@ type house struct {
 	state  string
 	token  string // by which our own requests learn which release answered
 	engine *rollout.Engine
+	events *rollout.Log
 	edge   *edge.Edge
 	host   *host.Host
 
@@ -67,8 +68,8 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 	log := slog.New(slog.NewJSONHandler(diagnostics, nil))
 	h.close = append(h.close, func(context.Context) error { return errors.Join(access.Close(), diagnostics.Close()) }, unlock)
 
-	events := rollout.NewLog(rollout.RealClock{}, keepEvents)
-	reporter := rollout.NewReporter(events)
+	h.events = rollout.NewLog(rollout.RealClock{}, keepEvents)
+	reporter := rollout.NewReporter(h.events)
 	h.edge = edge.New(edge.Options{AccessLog: access, Token: h.token, Log: log})
 	h.host = host.New(host.Options{StateDir: h.state, Reporter: reporter, Log: log})
 	if err := h.host.Open(ctx); err != nil {
@@ -76,7 +77,7 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 	}
 	h.before(stopHostFor, h.host.Close)
 	h.engine = rollout.New(rollout.Options{
-		Edge: h.edge, Host: h.host, Clock: rollout.RealClock{}, Log: events, Reporter: reporter,
+		Edge: h.edge, Host: h.host, Clock: rollout.RealClock{}, Log: h.events, Reporter: reporter,
 	})
 	h.before(stopEngineFor, h.engine.Close)
 	addr, err := h.edge.Listen(ctx, listen)
@@ -92,6 +93,11 @@ func openHouse(ctx context.Context, state, listen string) (h *house, err error) 
 		Message: fmt.Sprintf("%s, pid %d, 0 apps", version, os.Getpid()),
 	})
 	return h, nil
+}
+
+// runnerOptions are what a runner in this house acts on.
+func (h *house) runnerOptions() runnerOptions {
+	return runnerOptions{Engine: h.engine, Events: h.events, Token: h.token, Address: h.address, State: h.state}
 }
 
 // before puts a step with its deadline in front of the steps of the shutdown.

@@ -14,23 +14,26 @@ var mayImport = map[string][]string{
 	"muru":          {},
 	"muru/edge":     {},
 	"muru/host":     {},
-	"muru/rollout":  {},
+	"muru/store":    {},
+	"muru/rollout":  {"muru/store"},
+	"muru/control":  {"muru/rollout"},
 	"muru/stdlib":   {},
 	"muru/starlark": {"muru/stdlib"},
 	"muru/builtins": {"muru/rollout", "muru/starlark"},
 	"muru/recipes":  {},
 	"muru/bench":    {"muru/edge", "muru/host", "muru/rollout"},
-	"muru/cmd/muru": {"muru/edge", "muru/host", "muru/rollout", "muru/starlark", "muru/builtins", "muru/stdlib"},
+	"muru/cmd/muru": {"muru/edge", "muru/host", "muru/rollout", "muru/starlark", "muru/builtins", "muru/stdlib", "muru/store", "muru/control"},
 }
 
 // mayUse is who may import libraries that only one part of the house knows.
 var mayUse = map[string][]string{
 	"go.starlark.net":                    {"muru/starlark", "muru/builtins", "muru/cmd/muru"},
-	"net/http":                           {"muru/edge", "muru/rollout", "muru/builtins", "muru/cmd/muru", "muru/bench"}, // rollout: the text of a status
+	"net/http":                           {"muru/edge", "muru/rollout", "muru/builtins", "muru/control", "muru/cmd/muru", "muru/bench"}, // rollout: the text of a status
 	"github.com/peterh/liner":            {"muru/cmd/muru"},
 	"github.com/spf13/cobra":             {"muru/cmd/muru"},
 	"github.com/gorilla/mux":             {"muru/control"},
-	"testing":                            {"muru/rollout/rollouttest"},
+	"testing":                            {"muru/rollout/rollouttest", "muru/store/storetest", "muru/control/controltest"},
+	"go.etcd.io/bbolt":                   {"muru/store"},
 	"github.com/VictoriaMetrics/metrics": {"muru/edge", "muru/cmd/muru"},
 }
 

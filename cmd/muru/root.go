@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"muru"
 )
@@ -26,6 +27,15 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		// Two letters, as cobra has it where it suggests by itself.
+		SuggestionsMinimumDistance: 2,
+		Args:                       cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownVerb(cmd, args[0])
+		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetArgs(args)
@@ -43,10 +53,24 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return report(stderr, err)
 }
 
+// unknownVerb says that there is no such verb, and which one may be meant.
+func unknownVerb(root *cobra.Command, verb string) error {
+	e := muru.Errorf(muru.KindUsage, "there is no verb %q", verb)
+	if near := root.SuggestionsFor(verb); len(near) > 0 {
+		return e.WithHint("did you mean muru %s?", near[0])
+	}
+	return e.WithHint("muru help lists the verbs")
+}
+
 // An interruptedError is the cause of a context that a signal ended.
 type interruptedError struct{ signal os.Signal }
 
-func (e interruptedError) Error() string { return "interrupted by " + e.signal.String() }
+func (e interruptedError) Error() string {
+	if s, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(s) // SIGINT, not Go's "interrupt"
+	}
+	return "interrupted by " + e.signal.String()
+}
 
 // untilSignal returns a context that the first SIGINT, SIGTERM or SIGHUP
 // ends. A second one ends the process at once: whoever asks twice does not

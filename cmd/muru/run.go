@@ -7,17 +7,11 @@ import (
 	"io"
 	"os"
 	"os/user"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"muru"
-	"muru/builtins"
-	"muru/rollout"
-	script "muru/starlark"
-	"muru/stdlib"
 )
 
 // endRunFor bounds the cleaning up after a recipe.
@@ -62,12 +56,17 @@ unless --serve keeps them.`,
 // runRecipe checks a recipe, builds the house, runs the recipe in it and
 // takes everything down again.
 func runRecipe(ctx context.Context, flags runFlags, path string, args []string, stdout, stderr io.Writer) (err error) {
-	r := &recipeRun{terminal: newTerminal(stdout, stderr), path: path, args: args}
-	defer r.terminal.Close()
-	if r.dir, err = os.Getwd(); err != nil {
+	terminal := newTerminal(stdout, stderr)
+	defer terminal.Close()
+	rec := recipe{path: path, args: args, by: currentUser()}
+	if rec.dir, err = os.Getwd(); err != nil {
 		return fmt.Errorf("find the working directory: %w", err)
 	}
-	if done, err := r.check(stdout); done || err != nil {
+	usage, err := newRunner(runnerOptions{}).check(rec)
+	if usage != "" {
+		fmt.Fprintln(stdout, usage)
+	}
+	if usage != "" || err != nil {
 		return err
 	}
 	h, err := openHouse(ctx, flags.state, flags.listen)
@@ -75,75 +74,20 @@ func runRecipe(ctx context.Context, flags runFlags, path string, args []string, 
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
-	if err := r.run(ctx, h); err != nil {
+	r := newRunner(h.runnerOptions())
+	if err := r.run(ctx, rec, r.begin(rec), terminal, nil); err != nil {
 		return err
 	}
 	if !flags.serve {
 		return nil
 	}
-	r.terminal.Say(fmt.Sprintf("serving on http://%s until interrupted", h.address))
+	terminal.Say(fmt.Sprintf("serving on http://%s until interrupted", h.address))
 	select {
 	case <-ctx.Done():
 		return nil // a signal is how serving ends
 	case err := <-h.served:
 		return fmt.Errorf("serve %s: %w", h.address, err)
 	}
-}
-
-// A recipeRun is one execution of a recipe in this process.
-type recipeRun struct {
-	terminal *terminal
-	path     string
-	args     []string
-	dir      string
-}
-
-// check reads and checks the recipe and its arguments before anything is
-// started. done is true when the command line asked for help only.
-func (r *recipeRun) check(stdout io.Writer) (done bool, err error) {
-	file, err := r.runtime(builtins.New(builtins.Env{})).Open(r.path)
-	if err != nil {
-		return false, err
-	}
-	if file.WantsHelp(r.args) {
-		fmt.Fprintln(stdout, file.Usage())
-		return true, nil
-	}
-	return false, file.CheckArgs(r.args)
-}
-
-// run executes the recipe in h and releases what it owns, however it ended.
-func (r *recipeRun) run(ctx context.Context, h *house) error {
-	number := h.engine.BeginRun(filepath.Base(r.path), strings.Join(r.args, " "), currentUser())
-	set := builtins.New(builtins.Env{
-		Engine: h.engine, Terminal: r.terminal, Dir: r.dir,
-		Run: number, By: fmt.Sprintf("run %d", number), EdgeToken: h.token, EdgeAddress: h.address,
-	})
-	_, err := r.runtime(set).Run(ctx, r.path, r.args)
-
-	how := rollout.RunFinished
-	switch {
-	case ctx.Err() != nil:
-		how = rollout.RunCancelled
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-	case err != nil:
-		how = rollout.RunFailed
-		err = &recipeError{err}
-	}
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), endRunFor)
-	defer cancel()
-	return errors.Join(err, set.Close(after), h.engine.EndRun(after, number, how, err))
-}
-
-// runtime returns the language with a set of builtins.
-func (r *recipeRun) runtime(set *builtins.Set) *script.Runtime {
-	return script.New(script.Options{
-		Predeclared: set.Predeclared(),
-		Print:       r.terminal.Print,
-		Limits:      script.DefaultLimits(),
-		Stdlib:      stdlib.FS,
-		Dir:         r.dir,
-	})
 }
 
 // currentUser names the person for events.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"muru": main})
+	testscript.Main(m, map[string]func(){"muru": main, "talker": talker})
 }
 
 // TestScripts runs the binary as its users do.
@@ -25,6 +25,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("RECIPES", recipes)
+			env.Setenv("APPS", filepath.Join(filepath.Dir(recipes), "cmd/muru/testdata/apps"))
 			env.Setenv("TMPDIR", "/tmp") // sockets need short paths
 			return nil
 		},

@@ -1,0 +1,8 @@
+import threading
+
+
+def connect():
+    threading.Event().wait()
+
+
+connect()

@@ -1,0 +1,2 @@
+PRICES = {"cup": 4}
+PRICE = PRICES["mug"]
