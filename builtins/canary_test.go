@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/rollout"
 	script "muru/starlark"
 )
 
@@ -31,6 +33,48 @@ func TestCanaryReportsEachStepAndPromotion(t *testing.T) {
 	}
 	if len(s.terminal.progress) < 3 {
 		t.Errorf("shown %d times while it ran", len(s.terminal.progress))
+	}
+}
+
+func TestGateThatCannotJudgeIsSaidOnce(t *testing.T) {
+	s := newStageAt(t, rollout.RealClock{}) // gate functions take real time
+	s.visitors(200)
+	_, err := s.run(`
+def main():
+    canary("shop@r2", steps = [50], hold = "1s", min_requests = 1, deadline = "4s", on_no_data = "rollback",
+        gates = [gate("typo", check = lambda w: w.candiate.rate("5xx") < 1)])
+`)
+	if muru.KindOf(err) != muru.KindRolledBack {
+		t.Fatalf("ended with %v", err)
+	}
+	const said = "rollout 1 gate typo cannot judge: test.star:4:50: Window has no .candiate field or method (did you mean .candidate?)"
+	lines := s.terminal.lines()
+	if n := len(lines) - len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == said })); n != 1 {
+		t.Errorf("said %d times in\n%s", n, strings.Join(lines, "\n"))
+	}
+}
+
+func TestFinishedRunWaitsForTheRolloutsItLeft(t *testing.T) {
+	s := newStage(t)
+	s.visitors(200)
+	s.value(`canary("shop@r2", steps = [50], hold = "1m", wait = False)`)
+	if err := s.set.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := s.terminal.lines()
+	if last := lines[len(lines)-1]; last != "rollout 1 promoted: every step passed its gates" {
+		t.Errorf("the last line is %s", last)
+	}
+}
+
+func TestRunThatIsInterruptedStopsWaitingForItsRollouts(t *testing.T) {
+	s := newStage(t)
+	s.value(`canary("shop@r2", hold = "1h", wait = False)`)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	if err := s.set.Finish(ctx); !errors.Is(err, interrupted) {
+		t.Errorf("ended with %v", err)
 	}
 }
 

@@ -240,7 +240,11 @@ func toDuration(v starlark.Value) (time.Duration, error) {
 	case starlark.String:
 		return muru.ParseDuration(string(v))
 	case starlark.Int, starlark.Float:
-		return 0, usagef("%s has no unit", v).WithHint(`write "%ss"`, v)
+		err := usagef("%s has no unit", v)
+		if f, _ := starlark.AsFloat(v); f >= 100 {
+			return 0, err.WithHint(`write "%sms" or "%ss"`, v, v) // limits of times are often meant in ms
+		}
+		return 0, err.WithHint(`write "%ss"`, v)
 	}
 	return 0, wanted(`a duration such as "30s"`, v)
 }

@@ -57,11 +57,12 @@ func (e *Engine) Release(id muru.ReleaseID) (muru.Release, error) {
 	if err != nil {
 		return muru.Release{}, err
 	}
-	releases := a.view.Load().releases
-	if id.Number < 1 || id.Number > len(releases) {
-		return muru.Release{}, noRelease(id, len(releases))
+	v := a.view.Load()
+	i, ok := slices.BinarySearchFunc(v.releases, id.Number, func(r muru.Release, n int) int { return r.ID.Number - n })
+	if !ok {
+		return muru.Release{}, noRelease(id, v.last)
 	}
-	return releases[id.Number-1], nil
+	return v.releases[i], nil
 }
 
 // Rollouts returns an app's rollouts, oldest first, or those of every app by
@@ -89,12 +90,12 @@ func (e *Engine) Rollout(number int) (muru.Rollout, error) {
 func (e *Engine) actorOfRollout(number int) (*actor, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if number >= 1 && number <= len(e.rollouts) {
-		return e.rollouts[number-1], nil
+	if a := e.rollouts[number]; a != nil {
+		return a, nil
 	}
 	err := muru.Errorf(muru.KindNotFound, "there is no rollout %d", number)
-	if n := len(e.rollouts); n > 0 {
-		err = err.WithHint("the latest is rollout %d", n)
+	if e.last > 0 {
+		err = err.WithHint("the latest is rollout %d", e.last)
 	}
 	return nil, err
 }

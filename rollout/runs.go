@@ -2,10 +2,13 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"muru"
+	"muru/store"
 )
 
 // run is what the engine knows of a recipe's run.
@@ -17,19 +20,61 @@ type run struct {
 // BeginRun numbers a run and says that it has started. Calls made for it
 // carry the number, so that [Engine.EndRun] can release what it owns.
 func (e *Engine) BeginRun(file, args, by string) int {
+	number := e.runCounter.next(e, func(number int) muru.Event {
+		return runEvent(number, muru.LevelNotice, muru.RunStarted, by, eventRunStarted(file, args, by))
+	})
 	e.mu.Lock()
-	e.lastRun++
-	number := e.lastRun
 	e.runs[number] = &run{started: e.clock.Now(), by: by}
 	e.mu.Unlock()
-	e.log.Append(runEvent(number, muru.LevelNotice, muru.RunStarted, by, eventRunStarted(file, args, by)))
 	return number
+}
+
+// A runCounter numbers the runs.
+type runCounter struct {
+	mu   sync.Mutex // held while a number is written; guards what is below
+	last int
+	mod  store.Rev // when it was written last
+}
+
+// next takes a number, which is on disk before anybody sees it: it will not
+// be given again after a crash. A disk that takes nothing does not keep a run
+// from starting; its first change will be refused.
+func (c *runCounter) next(e *Engine, started func(number int) muru.Event) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	event := started(c.last)
+	if e.log.disk == nil {
+		e.log.Append(event)
+		return c.last
+	}
+	w := write{keyRunCounter, encodeCounter(c.last), c.mod}
+	rev, err := e.log.commit([]write{w}, []muru.Event{event})
+	if err != nil {
+		e.log.Append(event)
+		if errors.Is(err, store.ErrUnknown) {
+			c.find(e)
+		}
+		return c.last
+	}
+	c.mod = rev
+	return c.last
 }
 
 func runEvent(number int, level muru.Level, kind, by, message string) muru.Event {
 	return muru.Event{
 		Level: level, Kind: kind, Subject: fmt.Sprintf("run %d", number), Message: message, By: by,
 		Data: map[string]any{"run": number},
+	}
+}
+
+// find reads when the counter was written last. If that cannot be found out,
+// the next number is not written either.
+func (c *runCounter) find(e *Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	if kv, _, err := e.log.disk.store.Get(ctx, keyRunCounter); err == nil || errors.Is(err, store.ErrNotFound) {
+		c.mod = kv.Mod
 	}
 }
 
@@ -114,7 +159,9 @@ func (e *Engine) putBack(ctx context.Context, number int, how RunEnd) (released 
 			}
 			if a.splitRun == number && a.live == nil && len(a.split.Arms) > 1 {
 				next, _ := muru.NewSplit("", a.split.Baseline())
-				a.setSplit(next, by)
+				if err := a.setSplit(next, by); err != nil {
+					return err
+				}
 				released = append(released, releasedSplit(a.name))
 			}
 			return nil

@@ -59,7 +59,7 @@ func shortTempDir(t *testing.T) string {
 // openTestHouse opens a house on a port of its own and closes it at the end.
 func openTestHouse(t *testing.T) *house {
 	t.Helper()
-	h, err := openHouse(t.Context(), shortTempDir(t), "127.0.0.1:0")
+	h, err := openServing(t.Context(), shortTempDir(t), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

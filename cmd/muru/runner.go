@@ -26,6 +26,10 @@ type runnerOptions struct {
 	Address string           // where the edge listens
 	State   string           // state directory, for secrets; empty: no secrets of it
 	Bug     func(script.Bug) // is told of panics; may be nil
+
+	// Listen makes the edge listen, for the site's file alone.
+	Listen func(context.Context, builtins.Listener) error
+	Limits script.Limits // of each run and input; zero: the usual ones
 }
 
 // A runner is the muru of this process: runs, sessions and calls on an engine.
@@ -49,6 +53,9 @@ func newRunner(o runnerOptions) *runner {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
+	}
+	if o.Limits == (script.Limits{}) {
+		o.Limits = script.DefaultLimits()
 	}
 	return &runner{
 		o: o, started: time.Now(), host: host,
@@ -130,7 +137,7 @@ func (r *runner) runtime(set *builtins.Set, t builtins.Terminal, dir string) *sc
 	return script.New(script.Options{
 		Predeclared: set.Predeclared(),
 		Print:       t.Print,
-		Limits:      script.DefaultLimits(),
+		Limits:      r.o.Limits,
 		Stdlib:      stdlib.FS,
 		Dir:         dir,
 		Bug:         r.o.Bug,
