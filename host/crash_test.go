@@ -180,6 +180,62 @@ func TestExceptionIsTheApplicationsErrorAndInTheLog(t *testing.T) {
 	}
 }
 
+// A machine that is short of memory takes long for a fork; the other workers
+// answer meanwhile.
+func TestRequestsAreAnsweredWhileAWorkerIsBeingStarted(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers = 2 }))
+	held, starting := make(chan struct{}), make(chan struct{})
+	h.startProcess = func(argv, env []string, dir string, out *os.File) (*process, error) {
+		close(starting)
+		<-held
+		return startProcess(argv, env, dir, out)
+	}
+	do(t.Context(), b, "/die")
+	<-starting
+	wantOK(t, do(t.Context(), b, "/"))
+	if n := len(h.Workers(shop)); n != 1 {
+		t.Errorf("%d workers are described, want the one that runs", n)
+	}
+	close(held)
+	events.wait(t, muru.WorkerCrashed, "replaced by pid")
+	eventually(t, "the new one", func() bool { return len(h.Workers(shop)) == 2 })
+}
+
+func TestStopWaitsForAWorkerThatIsBeingStarted(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	held, starting := make(chan struct{}), make(chan struct{})
+	started := make(chan *process, 1)
+	h.startProcess = func(argv, env []string, dir string, out *os.File) (*process, error) {
+		close(starting)
+		<-held
+		p, err := startProcess(argv, env, dir, out)
+		started <- p
+		return p, err
+	}
+	do(t.Context(), b, "/die")
+	<-starting
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := h.Stop(t.Context(), shop)
+		stopped <- err
+	}()
+	eventually(t, "the stop", func() bool {
+		r := h.release(shop)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.ending
+	})
+	close(held)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if p := <-started; alive(p.pid) {
+		t.Error("it runs on")
+	}
+}
+
 // A worker that is stopped has the request in its socket, and has not read
 // it when it dies: another one gets it.
 func TestRequestThatAWorkerNeverReadIsGivenToAnother(t *testing.T) {

@@ -32,14 +32,15 @@ type Options struct {
 // A Host runs releases. Make one with [New], then Open and in the end Close
 // it. It is safe for concurrent use.
 type Host struct {
-	stateDir string
-	socket   string
-	reporter muru.Reporter
-	diary    *slog.Logger
-	orphan   time.Duration
-	grace    time.Duration
-	backoff  time.Duration
-	logSize  int64
+	stateDir     string
+	socket       string
+	reporter     muru.Reporter
+	diary        *slog.Logger
+	orphan       time.Duration
+	grace        time.Duration
+	backoff      time.Duration
+	logSize      int64
+	startProcess func(argv, env []string, dir string, out *os.File) (*process, error) // tests hold it up
 
 	lock      *os.File // flock: one host a state directory
 	runtime   wire.Runtime
@@ -58,7 +59,8 @@ func New(opt Options) *Host {
 	h := &Host{
 		stateDir: opt.StateDir, reporter: opt.Reporter, diary: opt.Log,
 		orphan: opt.Orphan, grace: opt.StopGrace, backoff: opt.Backoff, logSize: opt.LogSize,
-		releases: make(map[muru.ReleaseID]*release),
+		startProcess: startProcess,
+		releases:     make(map[muru.ReleaseID]*release),
 	}
 	if h.reporter == nil {
 		panic("BUG: host: Options.Reporter is nil")

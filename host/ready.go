@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"muru"
@@ -24,10 +25,18 @@ const (
 // attach takes a connection that a process of ours made. It reports whether
 // the connection is wanted; if so it owns it.
 func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
+	w := r.workerWith(hello)
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.launched: // it may be faster than we are
+	case <-w.gone:
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.workerWith(hello)
-	if w == nil || w.state == muru.WorkerStuck {
+	if w.state == muru.WorkerStuck || !slices.Contains(r.workers, w) {
 		return false
 	}
 	if hello.Thread == wire.ControlThread {
@@ -58,8 +67,10 @@ func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
 	return true
 }
 
-// workerWith finds the process that was given the hello's token. mu is held.
+// workerWith finds the process that was given the hello's token.
 func (r *release) workerWith(hello wire.Hello) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, w := range r.workers {
 		if w.number == hello.Worker && subtle.ConstantTimeCompare([]byte(w.token), []byte(hello.Token)) == 1 {
 			return w

@@ -36,7 +36,8 @@ func (r *release) spawn(number int) (*worker, error) {
 	w := &worker{
 		r: r, number: number, token: token,
 		files:  filesOf(filepath.Join(r.dir, itoa(number)), token),
-		orders: make(chan func(), 16), ready: make(chan struct{}), gone: make(chan struct{}), heard: make(chan struct{}), idle: make(chan struct{}, 1),
+		orders: make(chan func(), 16), launched: make(chan struct{}), ready: make(chan struct{}), gone: make(chan struct{}),
+		heard: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 	for i := range r.plan.Threads {
 		w.slots = append(w.slots, &slot{w: w, index: i})
@@ -66,24 +67,32 @@ func (r *release) spawn(number int) (*worker, error) {
 	return w, nil
 }
 
-// launch starts the process. The release's lock is held meanwhile: once the
-// release is ending, nothing starts, and a worker that connects at once finds
-// its entry complete.
+// launch starts the process. Starting one takes milliseconds, so the release's
+// lock is not held meanwhile: the worker's entry is made first, so that what
+// ends the release counts on it, and filled in after. A worker that connects
+// in between waits for that.
 func (r *release) launch(w *worker, argv, env []string, out *os.File) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.ending {
-		return muru.ErrDraining
+		r.mu.Unlock()
+		return muru.ErrDraining // once the release is ending, nothing starts
 	}
-	proc, err := startProcess(argv, env, r.plan.Source, out)
+	r.workers = append(r.workers, w)
+	r.tasks.Add(1) // the supervisor's
+	r.mu.Unlock()
+	proc, err := r.host.startProcess(argv, env, r.plan.Source, out)
 	if err != nil {
+		r.remove(w)
+		close(w.gone)
+		r.tasks.Done()
 		return fmt.Errorf("worker %d: %w", w.number, err)
 	}
+	r.mu.Lock()
 	w.proc = proc
-	r.workers = append(r.workers, w)
+	r.mu.Unlock()
+	close(w.launched)
 	r.host.followers.add(w.out)
 	w.note()
-	r.tasks.Add(1)
 	go w.supervise()
 	if r.plan.Kind == muru.Command {
 		r.tasks.Add(1)
