@@ -55,13 +55,13 @@ type turn struct {
 }
 
 // patience adds up the time a request was blocked on its client: on reading
-// its body or on writing to it, or on both at once. That time does not count
-// against timeouts. It is safe for concurrent use.
+// its body, on writing to it, or on both at once, which counts once. That time
+// does not count against timeouts. It is safe for concurrent use.
 type patience struct {
 	mu      sync.Mutex // guards all below
 	total   time.Duration
-	blocked int // now
-	since   time.Time
+	blocked int       // in how many ways, now
+	since   time.Time // when it became blocked in the first of them
 }
 
 func (p *patience) begin() {
@@ -84,7 +84,7 @@ func (p *patience) end() {
 func (p *patience) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.total = 0
+	p.total, p.since = 0, time.Now()
 }
 
 // ran is how long a request that began then has run at now.

@@ -15,9 +15,6 @@ import (
 	"muru/host/wire"
 )
 
-// maxSocketPath is the longest path a unix socket can have everywhere.
-const maxSocketPath = 104
-
 // inherited are the daemon's environment variables that workers get, beside
 // those that start with LC_. Everything else an application needs is given to
 // its release as env: what it runs with is then what the deploy says, whoever
@@ -121,7 +118,7 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 		return nil, nil, err
 	}
 	env = append(env, "PORT="+itoa(w.port))
-	if len(w.files.socket) <= maxSocketPath {
+	if len(w.files.socket) <= wire.MaxSocketPath {
 		env = append(env, "MURU_SOCKET="+w.files.socket)
 	}
 	return r.plan.Command, env, nil

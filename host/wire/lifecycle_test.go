@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -301,7 +302,7 @@ func TestListenReplacesOnlyWhatIsLeftOver(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	long := "/" + strings.Repeat("x", 110)
-	if _, err := Listen(long, nil); err == nil || !strings.Contains(err.Error(), "too long: 111 bytes, at most 103") {
+	if _, err := Listen(long, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("too long: 111 bytes, at most %d", MaxSocketPath)) {
 		t.Errorf("%v", err)
 	}
 }
