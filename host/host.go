@@ -37,6 +37,7 @@ type Host struct {
 	grace        time.Duration
 	backoff      time.Duration
 	logSize      int64
+	oomKills     func() int64
 	startProcess func(argv, env []string, dir string, out *os.File) (*process, error) // tests hold it up
 
 	runtime   wire.Runtime
@@ -47,6 +48,7 @@ type Host struct {
 
 	mu       sync.Mutex // guards all below
 	open     bool
+	oomSeen  int64 // kills by the kernel for want of memory that are accounted for
 	releases map[muru.ReleaseID]*release
 }
 
@@ -55,6 +57,7 @@ func New(opt Options) *Host {
 	h := &Host{
 		stateDir: opt.StateDir, reporter: opt.Reporter, diary: opt.Log,
 		orphan: opt.Orphan, grace: opt.StopGrace, backoff: opt.Backoff, logSize: opt.LogSize,
+		oomKills:     oomKills,
 		startProcess: startProcess,
 		releases:     make(map[muru.ReleaseID]*release),
 	}

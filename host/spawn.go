@@ -42,6 +42,7 @@ func (r *release) spawn(number int) (*worker, error) {
 	if err := w.files.renew(); err != nil {
 		return nil, fmt.Errorf("make the files of worker %d: %w", number, err)
 	}
+	r.host.noteOOM(w)
 	argv, env, err := w.commandLine()
 	if err != nil {
 		return nil, err

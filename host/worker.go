@@ -23,6 +23,8 @@ type worker struct {
 	client *upstream.Client // of a command worker
 	port   int              // likewise
 
+	oomBefore int64 // see oom.go
+
 	orders   chan func()   // run by its supervisor
 	launched chan struct{} // closed when its process runs
 	ready    chan struct{} // closed when it is ready
