@@ -29,16 +29,19 @@ type Options struct {
 // A Host runs releases. Make one with [New], then Open and in the end Close
 // it. It is safe for concurrent use.
 type Host struct {
-	stateDir     string
-	socket       string
-	reporter     muru.Reporter
-	diary        *slog.Logger
-	orphan       time.Duration
-	grace        time.Duration
-	backoff      time.Duration
-	logSize      int64
+	stateDir string
+	socket   string
+	reporter muru.Reporter
+	diary    *slog.Logger
+	orphan   time.Duration
+	grace    time.Duration
+	backoff  time.Duration
+	logSize  int64
+
+	// Tests replace these.
 	oomKills     func() int64
-	startProcess func(argv, env []string, dir string, out *os.File) (*process, error) // tests hold it up
+	freePort     func() (int, error)
+	startProcess func(argv, env []string, dir string, out *os.File) (*process, error)
 
 	runtime   wire.Runtime
 	listener  *wire.Listener
@@ -48,7 +51,8 @@ type Host struct {
 
 	mu       sync.Mutex // guards all below
 	open     bool
-	oomSeen  int64 // kills by the kernel for want of memory that are accounted for
+	ports    map[int]bool // given to command workers
+	oomSeen  int64        // kills by the kernel for want of memory that are accounted for
 	releases map[muru.ReleaseID]*release
 }
 
@@ -57,7 +61,9 @@ func New(opt Options) *Host {
 	h := &Host{
 		stateDir: opt.StateDir, reporter: opt.Reporter, diary: opt.Log,
 		orphan: opt.Orphan, grace: opt.StopGrace, backoff: opt.Backoff, logSize: opt.LogSize,
+		ports:        make(map[int]bool),
 		oomKills:     oomKills,
+		freePort:     freePort,
 		startProcess: startProcess,
 		releases:     make(map[muru.ReleaseID]*release),
 	}

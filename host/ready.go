@@ -211,17 +211,20 @@ func (w *worker) awaitListening() {
 			return
 		case <-timer.C:
 		}
-		if client := w.listening(); client != nil {
-			refusal := askReady(client, w.r.plan)
-			w.r.mu.Lock()
-			w.refusal = refusal
-			if refusal == "" && w.state == muru.WorkerStarting {
-				w.client = client
-				w.r.mu.Unlock()
-				w.becomeReady()
-				return
-			}
+		client, refusal := w.listening()
+		if client != nil {
+			refusal = askReady(client, w.r.plan)
+		}
+		w.r.mu.Lock()
+		w.refusal = refusal
+		if client != nil && refusal == "" && w.state == muru.WorkerStarting {
+			w.client = client
 			w.r.mu.Unlock()
+			w.becomeReady()
+			return
+		}
+		w.r.mu.Unlock()
+		if client != nil {
 			client.Close()
 		}
 		wait = min(wait*2, askLast)
@@ -229,8 +232,9 @@ func (w *worker) awaitListening() {
 	}
 }
 
-// listening returns a client of the worker once it accepts connections.
-func (w *worker) listening() *upstream.Client {
+// listening returns a client of the worker once it accepts connections;
+// refusal says why what does is not the worker.
+func (w *worker) listening() (client *upstream.Client, refusal string) {
 	for _, at := range [][2]string{
 		{"tcp", fmt.Sprintf("127.0.0.1:%d", w.port)},
 		{"tcp", fmt.Sprintf("[::1]:%d", w.port)},
@@ -242,12 +246,19 @@ func (w *worker) listening() *upstream.Client {
 			}
 		}
 		conn, err := net.DialTimeout(at[0], at[1], time.Second)
-		if err == nil {
-			_ = conn.Close()
-			return clientOf(at[0], at[1])
+		if err != nil {
+			continue
 		}
+		_ = conn.Close()
+		if at[0] == "tcp" {
+			if other := w.stranger(); other != 0 {
+				refusal = fmt.Sprintf("its port %d was taken by another program (pid %d) before it listened", w.port, other)
+				continue
+			}
+		}
+		return clientOf(at[0], at[1]), ""
 	}
-	return nil
+	return nil, refusal
 }
 
 // askReady requests the path that says whether a server is ready; it returns

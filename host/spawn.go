@@ -3,7 +3,6 @@ package host
 import (
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +27,7 @@ var inherited = map[string]bool{
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // spawn starts a process for the worker's number and its supervisor.
-func (r *release) spawn(number int) (*worker, error) {
+func (r *release) spawn(number int) (_ *worker, err error) {
 	token := rand.Text()
 	w := &worker{
 		r: r, number: number, token: token,
@@ -43,6 +42,11 @@ func (r *release) spawn(number int) (*worker, error) {
 		return nil, fmt.Errorf("make the files of worker %d: %w", number, err)
 	}
 	r.host.noteOOM(w)
+	defer func() {
+		if err != nil {
+			r.host.givePort(w.port)
+		}
+	}()
 	argv, env, err := w.commandLine()
 	if err != nil {
 		return nil, err
@@ -115,7 +119,7 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 		})
 		return argv, append(env, own...), nil
 	}
-	if w.port, err = freePort(); err != nil {
+	if w.port, err = r.host.takePort(); err != nil {
 		return nil, nil, err
 	}
 	env = append(env, "PORT="+itoa(w.port))
@@ -140,17 +144,6 @@ func (w *worker) environment() []string {
 	}
 	slices.Sort(env)
 	return append(env, "MURU_RELEASE="+w.r.id.String(), "MURU_WORKER="+itoa(w.number))
-}
-
-// freePort returns a port of the loopback that nothing listened on a moment
-// ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // clientOf returns the client of a command worker that listens there.

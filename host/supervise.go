@@ -179,6 +179,7 @@ func (w *worker) ended() {
 	_ = os.Remove(w.files.stacks) // it may never have made it
 	paths := w.lastRequests()
 	r.remove(w)
+	r.host.givePort(w.port)
 	close(w.gone)
 	switch {
 	case w.end == replaced:
