@@ -284,10 +284,14 @@ func askReady(client *upstream.Client, plan muru.ReleasePlan) string {
 	return ""
 }
 
+// silence is how long the wait for an external server goes without a word.
+const silence = time.Second
+
 // startExternal waits until an external server can be connected to and is
-// ready.
+// ready. A server that refuses connections may be about to listen, so that is
+// no reason to give up early; the daemon's log says what is waited for.
 func (r *release) startExternal(ctx context.Context) error {
-	wait := askFirst
+	wait, began, said := askFirst, time.Now(), ""
 	for {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", r.plan.Upstream)
@@ -303,6 +307,11 @@ func (r *release) startExternal(ctx context.Context) error {
 			r.starting = false
 			r.mu.Unlock()
 			return nil
+		}
+		if time.Since(began) > silence && cause != said {
+			said = cause
+			r.host.diary.Warn("wait for an external server", "release", r.id, "upstream", r.plan.Upstream,
+				"at most", muru.FormatDuration(r.plan.Timeouts.Ready), "cause", cause)
 		}
 		timer := time.NewTimer(wait)
 		select {

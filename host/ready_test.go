@@ -24,7 +24,7 @@ func TestPythonReleaseThatCannotStartSaysWhy(t *testing.T) {
 	}{
 		{"raises:application", `^worker \d \(pid \d+\) cannot load raises:application: KeyError: 'mug'$`, `PRICES["mug"]`},
 		{"missing:application", `^worker \d \(pid \d+\) cannot load missing:application: there is no module missing in .*testdata/broken \(entry missing:application\)$`, "there is no module missing"},
-		{"nothing:application", `^worker \d \(pid \d+\) cannot load nothing:application: module nothing has no attribute application \(entry nothing:application\)$`, ""},
+		{"nothing:application", `^worker \d \(pid \d+\) cannot load nothing:application: module nothing has no attribute application \(entry nothing:application\): entry = "MODULE:ATTR" names the application$`, ""},
 		{"syntax:application", `^worker \d \(pid \d+\) cannot load syntax:application: SyntaxError: expected ':'`, "SyntaxError"},
 		{"exits:application", `^worker \d \(pid \d+\) ended before it was ready: exit status 7$`, "giving up"},
 		{"killed:application", `^worker \d \(pid \d+\) ended before it was ready: signal SIGSEGV$`, ""},
