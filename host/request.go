@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -29,6 +28,9 @@ type request struct {
 	turn chan turn       // capacity 1; nil unless it had to wait
 
 	patience patience
+	life     life      // at a server that speaks HTTP
+	relay    relay     // likewise
+	gather   gather    // at a Python worker
 	entered  time.Time // the queue
 
 	// Guarded by the release's mu.
@@ -38,12 +40,11 @@ type request struct {
 	link       *wire.Link // of the slot, for python
 	id         uint32     // on that link
 	class      class
-	cut        error                   // why muru ended it; nil if it did not
-	cancel     context.CancelCauseFunc // ends what runs for it, for HTTP
-	drains     []*drain                // that wait for it
-	hard, soft *time.Timer             // nil when off
-	began      time.Time               // dispatched
-	tries      int                     // workers that had it before
+	cut        error       // why muru ended it; nil if it did not
+	drains     []*drain    // that wait for it
+	hard, soft *time.Timer // nil when off
+	began      time.Time   // dispatched
+	tries      int         // workers that had it before
 }
 
 // turn ends a request's wait: it got a slot, or err says why not.

@@ -30,7 +30,7 @@ func (k *call) answer(h *head) error {
 	k.hooks.head(k.stream)
 	k.headed = true
 	if k.gone == nil {
-		k.gone = k.x.Answer.Head(h.status, h.fields, length)
+		k.gone = k.hooks.Answer.Head(h.status, h.fields, length)
 		k.unflushed = true
 	}
 	untilClose := false
@@ -57,7 +57,7 @@ func (k *call) answer(h *head) error {
 func (k *call) passOnChunks() error {
 	trailer, err := k.readChunks()
 	if err == nil && len(trailer) > 0 && k.gone == nil {
-		k.gone = k.x.Answer.Trailer(trailer)
+		k.gone = k.hooks.Answer.Trailer(trailer)
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (k *call) passOn(n int64) error {
 		n -= int64(len(p))
 		if k.gone == nil {
 			k.unflushed = true
-			_, k.gone = k.x.Answer.Write(p)
+			_, k.gone = k.hooks.Answer.Write(p)
 		}
 	}
 	return nil
@@ -115,6 +115,6 @@ func (k *call) more() error {
 func (k *call) flush() {
 	if k.unflushed && k.gone == nil {
 		k.unflushed = false
-		k.gone = k.x.Answer.Flush()
+		k.gone = k.hooks.Answer.Flush()
 	}
 }
