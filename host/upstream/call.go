@@ -33,10 +33,11 @@ type call struct {
 	heard bool // a byte of an answer has arrived
 
 	stream    bool
-	slow      bool  // the answer arrives in parts: flush each
-	headed    bool  // the head was passed on
-	unflushed bool  // something was passed on since the last Flush
-	gone      error // the Answer's first error: the client cannot be reached
+	slow      bool      // the answer arrives in parts: flush each
+	patient   time.Time // until when its parts are gathered; set when one had to be waited for
+	headed    bool      // the head was passed on
+	unflushed bool      // something was passed on since the last Flush
+	gone      error     // the Answer's first error: the client cannot be reached
 
 	reusable bool // the connection is, once the call has ended
 }
