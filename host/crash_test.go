@@ -213,6 +213,19 @@ func TestWorkerThatBreaksTheProtocolIsReplaced(t *testing.T) {
 	}
 }
 
+func TestSecondAnswerThatComesLateCostsNobodyAnything(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	wantOK(t, do(t.Context(), b, "/twice/first"))
+	a := do(t.Context(), b, "/twice/next")
+	wantOK(t, a)
+	if a.text() != "own" {
+		t.Errorf("body %q", a.text())
+	}
+	events.wait(t, muru.WorkerCrashed, "died: broke the protocol: answered a request twice")
+	wantOK(t, do(t.Context(), b, "/"))
+}
+
 func TestExceptionIsTheApplicationsErrorAndInTheLog(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, nil))

@@ -8,10 +8,6 @@ import (
 	"muru"
 )
 
-// slowSend is how long it takes at least to send a request to a thread that
-// is still busy in close(); to a free one it takes microseconds.
-const slowSend = 5 * time.Millisecond
-
 // maxTries is how often a request is offered again, beyond once for each
 // worker there is (all may have been killed at once), when the ones before
 // provably did not start it.
@@ -297,16 +293,15 @@ func (r *release) offerAll(w *worker) (given gifts) {
 
 // hand wakes a request that was given a slot. A request whose client is not
 // needed for it is sent here and now: the thread gets it one wake-up earlier.
+// Not to a thread that is still at work in its iterable's close(): whoever
+// hands it over would wait for that.
 func hand(next *request, s *slot) {
 	if next == nil {
 		return
 	}
 	t := turn{slot: s}
-	if next.link != nil && next.inMemory() && !s.slowClose.Load() {
+	if next.link != nil && next.inMemory() && !next.link.Busy() {
 		t.sent, t.sendErr = true, next.link.Send(next.send, next.id)
-		if time.Since(next.began) > slowSend {
-			s.slowClose.Store(true)
-		}
 	}
 	next.turn <- t
 }

@@ -51,6 +51,9 @@ func (r *release) serveLink(q *request, t turn) (out muru.Outcome, again bool) {
 		return out, false
 	}
 	answer.finish(result)
+	if result.Surplus {
+		s.w.order(func() { s.w.violated("broke the protocol: answered a request twice") })
+	}
 	return answer.outcome(out, result), false
 }
 

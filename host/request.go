@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"muru"
@@ -125,11 +124,6 @@ func (b patientBody) Read(p []byte) (int, error) {
 type slot struct {
 	w     *worker // nil for an external server
 	index int
-
-	// slowClose is set once a thread was found busy after its answer: the
-	// application works in its iterable's close(). Then nobody sends a
-	// request for another on it, who would wait for that.
-	slowClose atomic.Bool
 
 	// Guarded by the release's mu.
 	req    *request   // on it now
