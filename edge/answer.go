@@ -128,7 +128,7 @@ func (a *answer) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("answer of %d bytes is longer than promised: %w", a.length, muru.ErrClientGone)
 	}
 	a.send()
-	n, err := a.q.w.Write(p)
+	n, err := a.pass(p)
 	a.written += int64(n)
 	if err != nil {
 		a.lost(err)
