@@ -48,6 +48,9 @@ replaced when the copy is whole.`,
 // backup writes the state of m to a file, all of it or nothing, and returns
 // its size.
 func backup(ctx context.Context, m control.Muru, path string) (size int64, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return 0, muru.Errorf(muru.KindUsage, "%s is there and is not a file", path)
+	}
 	dir := filepath.Dir(path)
 	part, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-")
 	if err != nil {
