@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"muru"
+	"muru/control"
 	"muru/edge"
-	script "muru/starlark"
 )
 
 // The exit statuses of every verb.
@@ -18,6 +17,7 @@ const (
 	exitUsage       = 2 // nothing was started
 	exitRefused     = 3
 	exitUnavailable = 4 // no daemon, port taken, state locked
+	exitTimeout     = 124
 	exitInterrupted = 130
 )
 
@@ -31,51 +31,52 @@ type recipeError struct{ err error }
 func (e *recipeError) Error() string { return e.err.Error() }
 func (e *recipeError) Unwrap() error { return e.err }
 
+// An exitError ends the process with a status, whatever kind err is of.
+type exitError struct {
+	status int
+	told   bool // the person has been told: nothing more is printed
+	err    error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
 // report prints err for the person who asked and returns the exit status.
 func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(stderr, "muru: "+errorText(err))
+	if e, ok := errors.AsType[*exitError](err); !ok || !e.told {
+		fmt.Fprintln(stderr, "muru: "+control.ErrorText(err))
+	}
 	return exitStatus(err)
 }
 
 func exitStatus(err error) int {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.status
+	}
 	if _, ok := errors.AsType[interruptedError](err); ok {
 		return exitInterrupted
 	}
 	if _, ok := errors.AsType[*recipeError](err); ok {
 		return exitFailed
 	}
-	if errors.Is(err, edge.ErrPortTaken) || errors.Is(err, errStateLocked) {
-		return exitUnavailable
+	for _, unavailable := range []error{
+		edge.ErrPortTaken, errStateLocked,
+		control.ErrNoDaemon, control.ErrDaemonGone, control.ErrOtherVersion, control.ErrStopping,
+	} {
+		if errors.Is(err, unavailable) {
+			return exitUnavailable
+		}
 	}
-	switch muru.KindOf(err) {
+	switch control.KindOf(err) {
 	case muru.KindUsage:
 		return exitUsage
 	case muru.KindNotFound, muru.KindRefused, muru.KindDenied:
 		return exitRefused
+	case muru.KindCanceled:
+		return exitInterrupted
 	}
 	return exitFailed
-}
-
-// errorText renders err as people see it: position, stack, details and the
-// way out.
-func errorText(err error) string {
-	if e, ok := errors.AsType[*script.Error](err); ok {
-		return e.Text()
-	}
-	e, ok := errors.AsType[*muru.Error](err)
-	if !ok {
-		return err.Error()
-	}
-	var b strings.Builder
-	b.WriteString(err.Error())
-	for _, line := range e.Detail {
-		b.WriteString("\n  " + line)
-	}
-	if e.Hint != "" {
-		b.WriteString("\nhint: " + e.Hint)
-	}
-	return b.String()
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muru/control"
 )
 
 // TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
@@ -25,7 +27,7 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 		t.Run(strings.TrimSuffix(name, ".star"), func(t *testing.T) {
 			out, err := runFile(t, "../../recipes/testdata/"+name)
 			if err != nil {
-				t.Fatalf("%s\n%s", errorText(err), out)
+				t.Fatalf("%s\n%s", control.ErrorText(err), out)
 			}
 		})
 	}

@@ -2,103 +2,135 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"github.com/spf13/pflag"
 
 	"muru"
+	"muru/control"
+	script "muru/starlark"
 )
 
 // version is set when a release of muru is built.
 var version = "devel"
 
+// A cli is one command line while it is carried out: the streams of the
+// person who typed it, their signals, and the way to the muru they mean.
+type cli struct {
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	signals *signals
+
+	// connect returns the muru whose state directory is named, "" for the
+	// person's own. That nobody answers is an error of its methods.
+	connect func(stateDir string) (control.Muru, error)
+}
+
+// commands are muru's verbs. Each constructor gets the cli and starts
+// nothing.
+func (c *cli) commands() []*cobra.Command {
+	commands := []*cobra.Command{
+		newRunCommand(c),
+		newAttachCommand(c),
+		newRunsCommand(c),
+		newCancelCommand(c),
+		newCompletionCommand(c),
+	}
+	return append(commands, newVerbs(c)...)
+}
+
 // execute runs the command line args and returns the exit status. It returns
 // only when everything it started has ended.
-func execute(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := untilSignal(context.Background())
+func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, signals, stop := untilSignal(context.Background())
 	defer stop()
+	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, signals: signals, connect: connect}
+	return c.execute(ctx, args)
+}
+
+func (c *cli) execute(ctx context.Context, args []string) int {
+	root := newRoot(c)
+	root.SetArgs(args)
+	return report(c.stderr, root.ExecuteContext(ctx))
+}
+
+// newRoot makes the whole tree of commands.
+func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "muru",
 		Short:         "deploy web applications and let real traffic decide",
 		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// Two letters, as cobra has it where it suggests by itself.
-		SuggestionsMinimumDistance: 2,
-		Args:                       cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownVerb(cmd, args[0])
-		},
+		Args:          cobra.ArbitraryArgs, // unknownVerb words what is none
+		RunE:          needsVerb,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &muru.Error{
-			Kind: muru.KindUsage, Message: err.Error(), Err: err,
-			Hint: cmd.CommandPath() + " --help lists the flags",
+	root.CompletionOptions.DisableDefaultCmd = true // ours is newCompletionCommand
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(c.commands()...)
+	root.SetHelpCommand(newHelpCommand(c.stdout))
+	return root
+}
+
+// unknownVerb is the error for a word that is no verb below cmd.
+func unknownVerb(cmd *cobra.Command, word string) error {
+	err := muru.Errorf(muru.KindUsage, "%s has no verb %q", cmd.CommandPath(), word)
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
 		}
-	})
-	root.AddCommand(newRunCommand(stdout, stderr))
-	root.SetHelpCommand(newHelpCommand(stdout))
-	err := root.ExecuteContext(ctx)
-	return report(stderr, err)
-}
-
-// unknownVerb says that there is no such verb, and which one may be meant.
-func unknownVerb(root *cobra.Command, verb string) error {
-	e := muru.Errorf(muru.KindUsage, "there is no verb %q", verb)
-	if near := root.SuggestionsFor(verb); len(near) > 0 {
-		return e.WithHint("did you mean muru %s?", near[0])
 	}
-	return e.WithHint("muru help lists the verbs")
-}
-
-// An interruptedError is the cause of a context that a signal ended.
-type interruptedError struct{ signal os.Signal }
-
-func (e interruptedError) Error() string {
-	if s, ok := e.signal.(syscall.Signal); ok {
-		return "interrupted by " + unix.SignalName(s) // SIGINT, not Go's "interrupt"
+	if near := script.Suggest(word, names); near != "" {
+		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
 	}
-	return "interrupted by " + e.signal.String()
+	return err.WithHint("%s --help lists the verbs", cmd.CommandPath())
 }
 
-// untilSignal returns a context that the first SIGINT, SIGTERM or SIGHUP
-// ends. A second one ends the process at once: whoever asks twice does not
-// want to wait for a drain.
-func untilSignal(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	done := make(chan struct{}) // closed when the watcher has ended
-	stopped := make(chan struct{})
-	go func() {
-		defer close(done)
-		for asked := false; ; asked = true {
-			select {
-			case s := <-signals:
-				if asked {
-					os.Exit(exitInterrupted)
-				}
-				cancel(interruptedError{s})
-			case <-stopped:
-				return
-			}
+// flagError words what pflag says of a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		cause := bad.Unwrap()
+		return muru.Errorf(muru.KindUsage, "--%s: %w", bad.GetFlag().Name, cause).WithHint("%s", hintOf(cause))
+	}
+	m := &muru.Error{Kind: muru.KindUsage, Message: err.Error(), Err: err}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
+		if near := script.Suggest(name, names); near != "" {
+			return m.WithHint("did you mean --%s?", near)
 		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(stopped)
-		<-done
-		cancel(nil)
 	}
+	return m.WithHint("%s --help lists the flags", cmd.CommandPath())
+}
+
+// wantArgs checks how many words a command got; names are those it needs.
+func wantArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return muru.Errorf(muru.KindUsage, "%s: %s is missing", cmd.Name(), names[len(args)]).WithHint("%s", cmd.UseLine())
+		case len(args) > len(names):
+			return muru.Errorf(muru.KindUsage, "%s: %q is one word too many", cmd.Name(), args[len(names)]).WithHint("%s", cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// workingDir is where relative paths of the person start.
+func workingDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", muru.Errorf(muru.KindFailed, "find the working directory: %w", err)
+	}
+	return dir, nil
 }

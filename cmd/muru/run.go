@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muru"
+	"muru/control"
 )
 
 // endRunFor bounds the cleaning up after a recipe.
@@ -21,36 +22,92 @@ type runFlags struct {
 	listen string
 	state  string
 	serve  bool
+	detach bool
 }
 
-// newRunCommand is `muru run FILE [ARG...] [--name value]`: a recipe with
-// everything it needs in this process. Flags of muru stand before FILE, what
-// follows it belongs to the recipe.
-func newRunCommand(stdout, stderr io.Writer) *cobra.Command {
+// newRunCommand is `muru run FILE [ARG...] [--name value]`: a recipe in the
+// muru that serves, or, when none does, with everything it needs in this
+// process. Flags of muru stand before FILE, what follows it belongs to the
+// recipe.
+func newRunCommand(c *cli) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE [ARG...] [--name value...]",
-		Short: "run a recipe, with edge and workers in this process",
+		Short: "run a recipe, in the muru that serves or with edge and workers in this process",
 		Long: `Runs a recipe. The parameters of its main function are the arguments: in
 order, or by name as --some-name VALUE. muru run FILE --help describes them.
 
-The edge and the workers live in this process and end with the recipe,
-unless --serve keeps them.`,
-		Args: func(_ *cobra.Command, args []string) error {
+If a muru serves, the recipe runs there and this shows what it says. Ctrl-C
+on a terminal asks whether the run goes on without being watched; elsewhere
+SIGINT cancels the run and SIGHUP leaves it.
+
+Else, and with --listen or --serve, the edge and the workers live in this
+process and end with the recipe, unless --serve keeps them.`,
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return muru.Errorf(muru.KindUsage, "run needs a recipe").WithHint("muru run recipes/quickstart.star")
 			}
 			return nil
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			return []string{"star"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRecipe(cmd.Context(), flags, args[0], args[1:], stdout, stderr)
+			ours := cmd.Flags().Changed("listen") || flags.serve
+			if ours && flags.detach {
+				return muru.Errorf(muru.KindUsage, "run: --detach leaves a run with a muru that serves, --listen and --serve run it here")
+			}
+			if !ours {
+				done, err := c.runAttached(cmd.Context(), flags, args[0], args[1:])
+				if done || err != nil {
+					return err
+				}
+			}
+			return runRecipe(cmd.Context(), flags, args[0], args[1:], c.stdout, c.stderr)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address the edge listens on")
-	cmd.Flags().StringVar(&flags.state, "state", "", "directory for logs and sockets (default a temporary one)")
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address the edge of this process listens on")
 	cmd.Flags().BoolVar(&flags.serve, "serve", false, "keep serving after the recipe has ended, until a signal")
+	cmd.Flags().BoolVar(&flags.detach, "detach", false, "start the run and leave it; muru attach shows it")
+	cmd.Flags().StringVar(&flags.state, "state", "", "state directory of the muru that serves, or for logs and sockets of this process (default: that of your muru, or a temporary one)")
 	return cmd
+}
+
+// runAttached runs a recipe in the muru that serves. done is false when none
+// does. The recipe and its arguments are checked here first: that says the
+// same, and the recipe's help needs no daemon.
+func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args []string) (done bool, err error) {
+	dir, err := workingDir()
+	if err != nil {
+		return false, err
+	}
+	usage, err := newRunner(runnerOptions{}).check(recipe{path: path, args: args, dir: dir, by: currentUser()})
+	if usage != "" {
+		fmt.Fprintln(c.stdout, usage)
+	}
+	if usage != "" || err != nil {
+		return true, err
+	}
+	m, err := c.connect(flags.state)
+	if err != nil {
+		return false, nil // no place where one could serve: not this person's problem
+	}
+	number, err := m.StartRun(ctx, control.Run{File: path, Args: args, Dir: dir})
+	switch {
+	case errors.Is(err, control.ErrNoDaemon) && !flags.detach:
+		return false, nil
+	case err != nil:
+		return true, err
+	case flags.detach:
+		_, err := fmt.Fprintf(c.stdout, "muru: run %d started: muru attach %d\n", number, number)
+		return true, err
+	}
+	return true, c.attach(ctx, m, number)
 }
 
 // runRecipe checks a recipe, builds the house, runs the recipe in it and

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/control"
 	"muru/rollout"
 )
 
@@ -63,7 +64,7 @@ func (s *stage) must(source string) string {
 	s.t.Helper()
 	out, err := s.run(source)
 	if err != nil {
-		s.t.Fatalf("%s\n%s", errorText(err), out)
+		s.t.Fatalf("%s\n%s", control.ErrorText(err), out)
 	}
 	return out
 }
@@ -84,7 +85,7 @@ func (s *stage) fails(source, want string) {
 // fromLine1 is the text of an error in the first line of a piece, without its
 // position.
 func fromLine1(err error) string {
-	text, ok := strings.CutPrefix(errorText(err), "r.star:1:1: ")
+	text, ok := strings.CutPrefix(control.ErrorText(err), "r.star:1:1: ")
 	if !ok {
 		return text
 	}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// An interruptedError is the cause of a context that a signal ended.
+type interruptedError struct{ signal os.Signal }
+
+func (e interruptedError) Error() string {
+	if s, ok := e.signal.(syscall.Signal); ok {
+		return "interrupted by " + unix.SignalName(s) // SIGINT, not Go's "interrupt"
+	}
+	return "interrupted by " + e.signal.String()
+}
+
+// signals are the signals of the person who started this process. At first
+// they end the process's context; somebody who watches a rollout takes them
+// over and decides himself. It is safe for concurrent use.
+type signals struct {
+	mu     sync.Mutex
+	taken  chan os.Signal // nil: nobody took them
+	asked  bool
+	cancel context.CancelCauseFunc
+}
+
+// untilSignal returns a context that the first SIGINT, SIGTERM or SIGHUP that
+// nobody took ends. A second one ends the process at once: whoever asks twice
+// does not want to wait for a drain. The caller calls stop at the end.
+func untilSignal(ctx context.Context) (_ context.Context, s *signals, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s = &signals{cancel: cancel}
+	arrived := make(chan os.Signal, 2)
+	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{}) // closed when the goroutine has ended
+	stopped := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case sig := <-arrived:
+				s.deliver(sig)
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return ctx, s, func() {
+		signal.Stop(arrived)
+		close(stopped)
+		<-done
+		cancel(nil)
+	}
+}
+
+// deliver hands a signal to whoever has them.
+func (s *signals) deliver(sig os.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken != nil {
+		select {
+		case s.taken <- sig:
+		default: // two are waiting to be looked at: a third adds nothing
+		}
+		return
+	}
+	if s.asked {
+		os.Exit(exitInterrupted)
+	}
+	s.asked = true
+	s.cancel(interruptedError{sig})
+}
+
+// take makes signals arrive at the returned channel until giveBack is called.
+// One at a time may have them.
+func (s *signals) take() (_ <-chan os.Signal, giveBack func()) {
+	taken := make(chan os.Signal, 2)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken != nil {
+		panic("BUG: two take the signals")
+	}
+	s.taken = taken
+	return taken, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.taken = nil
+	}
+}

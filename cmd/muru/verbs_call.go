@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"muru"
+	"muru/control"
+)
+
+// nothingDeployed is what muru status says of an empty muru.
+const nothingDeployed = "muru: nothing is deployed yet: muru deploy NAME DIRECTORY, or muru run recipes/quickstart.star"
+
+// carryOut does what the command line asks for.
+func (v *command) carryOut(ctx context.Context) error {
+	if v.printCall {
+		_, err := fmt.Fprintln(v.cli.stdout, v.source())
+		return err
+	}
+	m, err := v.cli.connect(v.state)
+	if err != nil {
+		return err
+	}
+	if v.follow {
+		return v.followStream(ctx, m)
+	}
+	return v.call(ctx, m)
+}
+
+// call makes the call and shows what it says and returns.
+func (v *command) call(ctx context.Context, m control.Muru) error {
+	dir, err := workingDir()
+	if err != nil {
+		return err
+	}
+	w := &watch{cli: v.cli, muru: m, printer: newPrinter(v.cli.stdout, v.cli.stderr, v.json), call: v.brief()}
+	if returnsHandle[v.spec.Name] {
+		w.limit = v.timeout
+	}
+	err = w.show(ctx, func(ctx context.Context, out func(control.Message)) error {
+		return m.Call(ctx, control.Call{Source: v.source(), Dir: dir, Wait: v.wait}, out)
+	})
+	value, lastSay := w.printer.result()
+	if err != nil {
+		return v.ended(err, lastSay)
+	}
+	return v.printValue(value, lastSay)
+}
+
+// ended is the error of a call that failed: a rollout that was waited for
+// has said itself how it ended.
+func (v *command) ended(err error, lastSay string) error {
+	kind := control.KindOf(err)
+	if _, ok := errors.AsType[*exitError](err); ok || !v.wait {
+		return err
+	}
+	if kind == muru.KindTimeout && v.timeout > 0 {
+		return &exitError{status: exitTimeout, err: err}
+	}
+	if slices.Contains([]muru.ErrorKind{muru.KindRolledBack, muru.KindAborted, muru.KindSuperseded}, kind) && lastSay != "" {
+		return &exitError{status: exitFailed, told: true, err: err}
+	}
+	return err
+}
+
+// printValue prints what the call returned: as JSON if that is asked for,
+// else unless the call has reported what it did.
+func (v *command) printValue(value *control.Message, lastSay string) error {
+	out := v.cli.stdout
+	if v.json {
+		text := json.RawMessage("null")
+		if value != nil && len(value.Value) > 0 {
+			text = value.Value
+		}
+		return printJSON(out, text)
+	}
+	switch {
+	case value == nil || value.Text == "" || lastSay != "":
+		return nil
+	case isEmptyList(value.Value) && v.spec.Name == "status":
+		_, err := fmt.Fprintln(out, nothingDeployed)
+		return err
+	case isEmptyList(value.Value):
+		// Not on stdout, where programs count lines.
+		fmt.Fprintln(v.cli.stderr, "muru: no "+v.spec.Name)
+		return nil
+	}
+	_, err := fmt.Fprintln(out, value.Text)
+	return err
+}
+
+func isEmptyList(value json.RawMessage) bool { return strings.TrimSpace(string(value)) == "[]" }
