@@ -254,8 +254,9 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 	for {
 		io.WriteString(w.cli.stderr, leaveQuestion)
 		line := make(chan string, 1)
-		go func() { // ends with a line, or with the process
-			text, err := readLine(w.cli.stdin)
+		asking, stop := context.WithCancel(context.Background())
+		go func() { // ends with a line, or with asking
+			text, err := readLine(asking, w.cli.stdin)
 			if err == nil || text != "" {
 				line <- text
 			}
@@ -263,6 +264,7 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 		}()
 		select {
 		case text, ok := <-line:
+			stop()
 			switch {
 			case !ok:
 				fmt.Fprintln(w.cli.stderr)
@@ -275,6 +277,8 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 				return goOnWatching
 			}
 		case <-more:
+			stop()
+			<-line // nobody reads the terminal any more: the next line is not for the question
 			fmt.Fprintln(w.cli.stderr)
 			return leaveRunning
 		}
@@ -282,11 +286,16 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 }
 
 // readLine reads a line and not a byte more: what follows is for whoever
-// reads the terminal next.
-func readLine(r io.Reader) (string, error) {
+// reads the terminal next. From a file it ends with ctx.
+func readLine(ctx context.Context, r io.Reader) (string, error) {
 	var line []byte
 	one := make([]byte, 1)
 	for {
+		if f, ok := r.(*os.File); ok {
+			if err := waitReadable(ctx, int(f.Fd())); err != nil {
+				return "", err
+			}
+		}
 		n, err := r.Read(one)
 		switch {
 		case n == 1 && one[0] == '\n':

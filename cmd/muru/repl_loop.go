@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"muru/control"
+	script "muru/starlark"
+)
+
+// converse talks with a person until they leave.
+func (r *repl) converse(ctx context.Context) (err error) {
+	if r.history, err = openHistory(historyPath()); err != nil {
+		r.complain(fmt.Errorf("what you type is not kept: %w", err))
+	}
+	defer r.history.Close()
+	r.news.begin(r.state)
+	r.tell("%s", r.greeting())
+	for {
+		r.showNews(ctx)
+		r.recall()
+		block, err := r.read(ctx)
+		switch {
+		case errors.Is(err, errCleared):
+			continue
+		case errors.Is(err, io.EOF):
+			if leave, err := r.leave(ctx); leave || err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return ended(err)
+		}
+		if strings.TrimSpace(block) == "" {
+			continue
+		}
+		if err := r.history.add(block); err != nil {
+			r.complain(fmt.Errorf("this is not kept: %w", err))
+		}
+		err = r.do(ctx, block)
+		if err == nil {
+			continue
+		}
+		r.complain(err)
+		if sig, ok := errors.AsType[interruptedError](err); ok && sig.signal != os.Interrupt || ctx.Err() != nil {
+			return ended(err)
+		}
+		if _, ok := errors.AsType[interruptedError](err); ok {
+			if err := r.in.forget(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ended is the error of a session that a signal ended: the status says it.
+func ended(err error) error {
+	if _, ok := errors.AsType[interruptedError](err); ok {
+		return &exitError{status: exitInterrupted, told: true, err: err}
+	}
+	return err
+}
+
+// recall makes what was typed, here and in other sessions, available.
+func (r *repl) recall() {
+	entries, err := r.history.news()
+	if err != nil {
+		r.complain(err)
+	}
+	r.in.recall(entries)
+}
+
+// read reads a block: lines until it is complete. A line that begins with
+// white space gives its margin to the block, which is taken off.
+func (r *repl) read(ctx context.Context) (string, error) {
+	prompt := "muru " + shortHost(r.state.Host) + "> "
+	block, err := r.prompt(ctx, prompt, "")
+	if err != nil {
+		return "", err
+	}
+	if isCommand(block) {
+		return block, nil
+	}
+	var goesOn continuation
+	if strings.Contains(block, "\n") {
+		block += "\n" // one that was recalled is whole
+	}
+	for goesOn.after(block) {
+		line, err := r.prompt(ctx, "... ", block)
+		if errors.Is(err, io.EOF) {
+			return "", errCleared
+		}
+		if err != nil {
+			return "", err
+		}
+		block += "\n" + line
+	}
+	return block, nil
+}
+
+// prompt asks for a line. Ctrl-C clears it, also where the system and not the
+// line editor notices; any other signal ends the session.
+func (r *repl) prompt(ctx context.Context, prompt, block string) (string, error) {
+	arrived, giveBack := r.cli.signals.take()
+	defer giveBack()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answered := make(chan struct{}) // closed when the line is there
+	watched := make(chan struct{})  // closed when the goroutine has ended
+	go func() {
+		defer close(watched)
+		select {
+		case sig := <-arrived:
+			if sig == os.Interrupt {
+				cancel(errCleared)
+			} else {
+				cancel(interruptedError{sig})
+			}
+		case <-answered:
+		}
+	}()
+	line, err := r.in.line(ctx, prompt, block)
+	close(answered)
+	<-watched
+	return line, err
+}
+
+// do evaluates a block or carries out a command.
+func (r *repl) do(ctx context.Context, block string) error {
+	if isCommand(block) {
+		return r.command(ctx, block)
+	}
+	return r.eval(ctx, block)
+}
+
+// eval evaluates a block and shows what it says and returns.
+func (r *repl) eval(ctx context.Context, block string) error {
+	block = dedent(block, marginOf(block))
+	r.remember(block)
+	return r.show(ctx, func(ctx context.Context, out func(control.Message)) error {
+		return r.evaluate(ctx, block, out)
+	})
+}
+
+// evaluate has the session evaluate a block, and counts it as the session
+// does.
+func (r *repl) evaluate(ctx context.Context, block string, out func(control.Message)) error {
+	r.inputs++
+	return r.session.Eval(ctx, block, out)
+}
+
+// show shows what is evaluated, until it ends or the person has left it.
+func (r *repl) show(ctx context.Context, s stream) error {
+	w := &watch{cli: r.cli, muru: r.muru, printer: newPrinter(r.cli.stdout, r.cli.stderr, false)}
+	r.news.inputBegins(time.Now())
+	err := w.show(ctx, func(ctx context.Context, out func(control.Message)) error {
+		return s(ctx, func(m control.Message) {
+			r.news.heard(m)
+			out(m)
+		})
+	})
+	r.news.inputEnds(time.Now())
+	if value, _ := w.printer.result(); value != nil && value.Text != "" && err == nil {
+		fmt.Fprintln(r.cli.stdout, value.Text)
+	}
+	if errors.Is(err, control.ErrSessionGone) {
+		err = r.sessionGone(ctx)
+	}
+	return err
+}
+
+// leave decides whether the session ends. Somebody with a live rollout of
+// this session is asked, as Ctrl-C asks.
+func (r *repl) leave(ctx context.Context) (bool, error) {
+	numbers, err := askWithin(lookFor*10, r.session.LiveRollouts)
+	if err != nil || len(numbers) == 0 {
+		return true, nil // also when its muru is gone: nobody can be asked to stay for that
+	}
+	w := &watch{cli: r.cli, muru: r.muru, printer: newPrinter(r.cli.stdout, r.cli.stderr, false), rollouts: numbers}
+	defer w.printer.Close()
+	arrived, giveBack := r.cli.signals.take()
+	live := w.live()
+	fmt.Fprintln(r.cli.stderr, leftAt(live))
+	if r.embedded != "" {
+		r.tell("this process serves: nothing of it goes on when you leave")
+	}
+	switch w.ask(arrived) {
+	case abortAndCleanUp:
+		err = w.cleanUp(live, arrived)
+		giveBack()
+		return true, err
+	case goOnWatching:
+		giveBack()
+		for _, n := range numbers {
+			if err := r.eval(ctx, "wait("+strconv.Itoa(n)+")"); err != nil {
+				r.complain(err)
+				break
+			}
+		}
+		return false, nil
+	}
+	giveBack()
+	return true, nil
+}
+
+// runPiped evaluates what is piped in. The first error ends it.
+func (r *repl) runPiped(ctx context.Context) error {
+	number := 0 // of the line
+	for {
+		first := number + 1
+		block, err := r.readPiped(ctx, &number)
+		if block != "" {
+			if err := r.do(ctx, block); err != nil {
+				return r.atLine(err, first)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readPiped reads a block and counts its lines; "" is a blank line. The end
+// of the input is the end of its last block, too.
+func (r *repl) readPiped(ctx context.Context, number *int) (string, error) {
+	line, err := r.in.line(ctx, "", "")
+	if err != nil {
+		return "", err
+	}
+	*number++
+	if strings.TrimSpace(line) == "" || isCommand(line) {
+		return strings.TrimSpace(line), nil
+	}
+	var goesOn continuation
+	lines := []string{line}
+	size := len(line)
+	for whole := line; goesOn.after(whole); {
+		line, err := r.in.line(ctx, "", "")
+		if errors.Is(err, io.EOF) {
+			return strings.Join(lines, "\n") + "\n", err
+		}
+		if err != nil {
+			return "", err
+		}
+		*number++
+		lines = append(lines, line)
+		size += len(line)
+		if size > bigBlock && goesOn.surely(line) {
+			continue
+		}
+		whole = strings.Join(lines, "\n")
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// bigBlock is the size from which on a block is not looked through for every
+// line that is added to it.
+const bigBlock = 64 << 10
+
+// A continuation tells whether a block goes on. The zero value is ready.
+type continuation struct{ slash bool }
+
+// after reports whether a block goes on behind its last line.
+func (c *continuation) after(block string) bool {
+	c.slash = strings.HasSuffix(strings.TrimRight(block, " \t\r"), `\`)
+	return script.Incomplete(block)
+}
+
+// surely reports whether a block that went on does so behind another line,
+// as far as the line alone shows.
+func (c *continuation) surely(line string) bool {
+	return !c.slash && strings.TrimSpace(line) != "" && !strings.ContainsAny(line, `"'()[]{}\#`)
+}
+
+// inputPosition is where in which input an error is.
+var inputPosition = regexp.MustCompile(`<input (\d+)>:(\d+):(\d+)`)
+
+// atLine words the error of a block that begins at a line of what is piped
+// in: `muru: line 7: …`, with positions in those lines. It has status 1,
+// whatever its kind, unless a person interrupted it.
+func (r *repl) atLine(err error, first int) error {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e
+	}
+	here := false
+	text := inputPosition.ReplaceAllStringFunc(control.ErrorText(err), func(position string) string {
+		m := inputPosition.FindStringSubmatch(position)
+		if m[1] != strconv.Itoa(r.inputs) {
+			return position
+		}
+		here = true
+		line, _ := strconv.Atoi(m[2])
+		return fmt.Sprintf("line %d:%s", first+line-1, m[3])
+	})
+	if !here || !strings.HasPrefix(text, "line ") {
+		text = fmt.Sprintf("line %d: %s", first, text)
+	}
+	fmt.Fprintln(r.cli.stderr, "muru: "+text)
+	return &exitError{status: exitFailed, told: true, err: err}
+}
