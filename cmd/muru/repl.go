@@ -47,7 +47,7 @@ status 1.`,
 
 // repl runs a session from its beginning to its end.
 func (c *cli) repl(ctx context.Context, flags replFlags, here bool) (err error) {
-	r := &repl{cli: c, blocks: make(map[string]string), saved: make(map[string]bool)}
+	r := &repl{cli: c, blocks: make(map[string]string), saved: make(map[string]bool), starts: make(map[int]int)}
 	if r.dir, err = workingDir(); err != nil {
 		return err
 	}
@@ -136,6 +136,8 @@ type repl struct {
 	news        news
 
 	inputs int               // that the session has evaluated
+	line   int               // at which the block that is evaluated begins, if it is piped in
+	starts map[int]int       // input: its line
 	block  string            // the newest that was evaluated
 	blocks map[string]string // the newest that defined a name
 	saved  map[string]bool   // files that %save wrote

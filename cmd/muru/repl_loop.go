@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -88,11 +87,10 @@ func (r *repl) read(ctx context.Context) (string, error) {
 	if isCommand(block) {
 		return block, nil
 	}
-	var goesOn continuation
 	if strings.Contains(block, "\n") {
 		block += "\n" // one that was recalled is whole
 	}
-	for goesOn.after(block) {
+	for script.Incomplete(block) {
 		line, err := r.prompt(ctx, "... ", block)
 		if errors.Is(err, io.EOF) {
 			return "", errCleared
@@ -150,9 +148,12 @@ func (r *repl) eval(ctx context.Context, block string) error {
 }
 
 // evaluate has the session evaluate a block, and counts it as the session
-// does.
+// does, for the positions in errors.
 func (r *repl) evaluate(ctx context.Context, block string, out func(control.Message)) error {
 	r.inputs++
+	if !r.interactive {
+		r.starts[r.inputs] = r.line
+	}
 	return r.session.Eval(ctx, block, out)
 }
 
@@ -208,103 +209,4 @@ func (r *repl) leave(ctx context.Context) (bool, error) {
 	}
 	giveBack()
 	return true, nil
-}
-
-// runPiped evaluates what is piped in. The first error ends it.
-func (r *repl) runPiped(ctx context.Context) error {
-	number := 0 // of the line
-	for {
-		first := number + 1
-		block, err := r.readPiped(ctx, &number)
-		if block != "" {
-			if err := r.do(ctx, block); err != nil {
-				return r.atLine(err, first)
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// readPiped reads a block and counts its lines; "" is a blank line. The end
-// of the input is the end of its last block, too.
-func (r *repl) readPiped(ctx context.Context, number *int) (string, error) {
-	line, err := r.in.line(ctx, "", "")
-	if err != nil {
-		return "", err
-	}
-	*number++
-	if strings.TrimSpace(line) == "" || isCommand(line) {
-		return strings.TrimSpace(line), nil
-	}
-	var goesOn continuation
-	lines := []string{line}
-	size := len(line)
-	for whole := line; goesOn.after(whole); {
-		line, err := r.in.line(ctx, "", "")
-		if errors.Is(err, io.EOF) {
-			return strings.Join(lines, "\n") + "\n", err
-		}
-		if err != nil {
-			return "", err
-		}
-		*number++
-		lines = append(lines, line)
-		size += len(line)
-		if size > bigBlock && goesOn.surely(line) {
-			continue
-		}
-		whole = strings.Join(lines, "\n")
-	}
-	return strings.Join(lines, "\n"), nil
-}
-
-// bigBlock is the size from which on a block is not looked through for every
-// line that is added to it.
-const bigBlock = 64 << 10
-
-// A continuation tells whether a block goes on. The zero value is ready.
-type continuation struct{ slash bool }
-
-// after reports whether a block goes on behind its last line.
-func (c *continuation) after(block string) bool {
-	c.slash = strings.HasSuffix(strings.TrimRight(block, " \t\r"), `\`)
-	return script.Incomplete(block)
-}
-
-// surely reports whether a block that went on does so behind another line,
-// as far as the line alone shows.
-func (c *continuation) surely(line string) bool {
-	return !c.slash && strings.TrimSpace(line) != "" && !strings.ContainsAny(line, `"'()[]{}\#`)
-}
-
-// inputPosition is where in which input an error is.
-var inputPosition = regexp.MustCompile(`<input (\d+)>:(\d+):(\d+)`)
-
-// atLine words the error of a block that begins at a line of what is piped
-// in: `muru: line 7: …`, with positions in those lines. It has status 1,
-// whatever its kind, unless a person interrupted it.
-func (r *repl) atLine(err error, first int) error {
-	if e, ok := errors.AsType[*exitError](err); ok {
-		return e
-	}
-	here := false
-	text := inputPosition.ReplaceAllStringFunc(control.ErrorText(err), func(position string) string {
-		m := inputPosition.FindStringSubmatch(position)
-		if m[1] != strconv.Itoa(r.inputs) {
-			return position
-		}
-		here = true
-		line, _ := strconv.Atoi(m[2])
-		return fmt.Sprintf("line %d:%s", first+line-1, m[3])
-	})
-	if !here || !strings.HasPrefix(text, "line ") {
-		text = fmt.Sprintf("line %d: %s", first, text)
-	}
-	fmt.Fprintln(r.cli.stderr, "muru: "+text)
-	return &exitError{status: exitFailed, told: true, err: err}
 }
