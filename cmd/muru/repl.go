@@ -138,6 +138,7 @@ type repl struct {
 	inputs int               // that the session has evaluated
 	line   int               // at which the block that is evaluated begins, if it is piped in
 	starts map[int]int       // input: its line
+	ahead  []string          // lines that were read too soon
 	block  string            // the newest that was evaluated
 	blocks map[string]string // the newest that defined a name
 	saved  map[string]bool   // files that %save wrote

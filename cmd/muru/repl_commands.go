@@ -105,11 +105,9 @@ func (r *repl) attachRun(ctx context.Context, rest string) error {
 	return r.watchRun(ctx, number)
 }
 
-// watchRun shows a run until it ends. How a run ended that was cancelled is
-// no news to whoever cancelled it.
+// watchRun shows a run until it ends. What it does is no news then.
 func (r *repl) watchRun(ctx context.Context, number int) error {
-	r.news.inputBegins(time.Now())
-	defer func() { r.news.inputEnds(time.Now()) }()
+	r.news.run = fmt.Sprintf("run %d", number)
 	return r.cli.attach(ctx, r.muru, number)
 }
 

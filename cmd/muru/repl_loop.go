@@ -132,6 +132,8 @@ func (r *repl) prompt(ctx context.Context, prompt, block string) (string, error)
 
 // do evaluates a block or carries out a command.
 func (r *repl) do(ctx context.Context, block string) error {
+	r.news.inputBegins(time.Now())
+	defer func() { r.news.inputEnds(time.Now()) }()
 	if isCommand(block) {
 		return r.command(ctx, block)
 	}
@@ -160,14 +162,12 @@ func (r *repl) evaluate(ctx context.Context, block string, out func(control.Mess
 // show shows what is evaluated, until it ends or the person has left it.
 func (r *repl) show(ctx context.Context, s stream) error {
 	w := &watch{cli: r.cli, muru: r.muru, printer: newPrinter(r.cli.stdout, r.cli.stderr, false)}
-	r.news.inputBegins(time.Now())
 	err := w.show(ctx, func(ctx context.Context, out func(control.Message)) error {
 		return s(ctx, func(m control.Message) {
 			r.news.heard(m)
 			out(m)
 		})
 	})
-	r.news.inputEnds(time.Now())
 	if value, _ := w.printer.result(); value != nil && value.Text != "" && err == nil {
 		fmt.Fprintln(r.cli.stdout, value.Text)
 	}
@@ -200,7 +200,7 @@ func (r *repl) leave(ctx context.Context) (bool, error) {
 	case goOnWatching:
 		giveBack()
 		for _, n := range numbers {
-			if err := r.eval(ctx, "wait("+strconv.Itoa(n)+")"); err != nil {
+			if err := r.do(ctx, "wait("+strconv.Itoa(n)+")"); err != nil {
 				r.complain(err)
 				break
 			}

@@ -24,9 +24,9 @@ const (
 
 // News are the events that happened since the prompt before. The session's
 // own are none: what a person asked for was reported when it was done. An
-// event is the session's own if it happened during an input and either names
-// this person, or is a notice about an app that a changing call of the input
-// named. Everything else is news: what others do, what rollouts decide, and
+// event is the session's own if it happened during an input and names this
+// person or the run that was watched, or is a notice about an app that a
+// changing call of the input named. Everything else is news: what others do, what rollouts decide, and
 // what goes wrong. It is used by one goroutine, except heard.
 type news struct {
 	mu   sync.Mutex // guards apps
@@ -36,12 +36,13 @@ type news struct {
 	last  int // number of the newest event that was looked at
 	begun time.Time
 	ended time.Time
+	run   string // that the input watched, such as "run 7"
 }
 
 func (n *news) begin(s control.State) { n.you, n.last = s.You, s.LastEvent }
 
 func (n *news) inputBegins(at time.Time) {
-	n.begun, n.ended = at, time.Time{}
+	n.begun, n.ended, n.run = at, time.Time{}, ""
 	n.mu.Lock()
 	n.apps = nil
 	n.mu.Unlock()
@@ -73,6 +74,9 @@ func (n *news) own(e muru.Event) bool {
 	app, _, _ := strings.Cut(e.Subject, "@")
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.run != "" && (e.Subject == n.run || e.By == n.run) {
+		return true
+	}
 	return e.By == n.you || e.Level == muru.LevelNotice && slices.Contains(n.apps, app)
 }
 

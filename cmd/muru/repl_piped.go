@@ -15,7 +15,7 @@ import (
 
 // runPiped evaluates what is piped in. The first error ends it.
 func (r *repl) runPiped(ctx context.Context) error {
-	number := 0 // of the line
+	number := 0 // of the line that was read last
 	for {
 		first := number + 1
 		block, err := r.readPiped(ctx, &number)
@@ -37,25 +37,72 @@ func (r *repl) runPiped(ctx context.Context) error {
 // readPiped reads a block and counts its lines; "" is a blank line. The end
 // of the input is the end of its last block, too.
 func (r *repl) readPiped(ctx context.Context, number *int) (string, error) {
-	line, err := r.in.line(ctx, "", "")
+	line, err := r.pipedLine(ctx, number)
 	if err != nil {
 		return "", err
 	}
-	*number++
 	if strings.TrimSpace(line) == "" || isCommand(line) {
 		return strings.TrimSpace(line), nil
 	}
 	var b pipedBlock
-	for b.add(line) {
-		if line, err = r.in.line(ctx, "", ""); errors.Is(err, io.EOF) {
+	for {
+		goesOn := b.add(line)
+		if !goesOn && len(b.lines) > 1 && strings.TrimSpace(line) == "" {
+			if goesOn, err = r.bodyGoesOn(ctx, number); err != nil {
+				return "", err
+			}
+		}
+		if !goesOn {
+			return b.text(), nil
+		}
+		if line, err = r.pipedLine(ctx, number); errors.Is(err, io.EOF) {
 			return b.text() + "\n", err
 		}
 		if err != nil {
 			return "", err
 		}
+	}
+}
+
+// pipedLine reads a line and counts it.
+func (r *repl) pipedLine(ctx context.Context, number *int) (string, error) {
+	if len(r.ahead) > 0 {
+		line := r.ahead[0]
+		r.ahead = r.ahead[1:]
+		*number++
+		return line, nil
+	}
+	line, err := r.in.line(ctx, "", "")
+	if err == nil {
 		*number++
 	}
-	return b.text(), nil
+	return line, err
+}
+
+// otherBranch begins a line that belongs to the if before it.
+var otherBranch = regexp.MustCompile(`^(else|elif)\b`)
+
+// bodyGoesOn reports whether a body goes on behind an empty line. For a
+// person it does not; what is piped in was written as a file, where a body
+// has empty lines, so the next line decides: one that is indented, or another
+// branch, goes on.
+func (r *repl) bodyGoesOn(ctx context.Context, number *int) (bool, error) {
+	var ahead []string
+	for {
+		line, err := r.pipedLine(ctx, number)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		if err == nil {
+			ahead = append(ahead, line)
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+		}
+		r.ahead = append(ahead, r.ahead...)
+		*number -= len(ahead)
+		return err == nil && (marginOf(line) != "" || otherBranch.MatchString(line)), nil
+	}
 }
 
 // inputPosition is where in which input an error is.

@@ -153,7 +153,7 @@ func (s *terminalSession) expect(pattern string) string {
 	return text[found[len(found)-2]:found[len(found)-1]]
 }
 
-const promptPattern = `muru \S+> $`
+const promptPattern = `(?m)^muru \S+> \z`
 
 // enter types a line at the prompt and waits for what it shows and for the
 // next prompt.
