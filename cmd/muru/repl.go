@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,13 +136,16 @@ type repl struct {
 	history     *history
 	news        news
 
-	inputs int               // that the session has evaluated
-	line   int               // at which the block that is evaluated begins, if it is piped in
-	starts map[int]int       // input: its line
-	ahead  []string          // lines that were read too soon
-	block  string            // the newest that was evaluated
-	blocks map[string]string // the newest that defined a name
-	saved  map[string]bool   // files that %save wrote
+	inputs int         // that the session has evaluated
+	line   int         // at which the block that is evaluated begins, if it is piped in
+	starts map[int]int // input: its line
+	ahead  []string    // lines that were read too soon
+
+	mu        sync.Mutex              // guards interrupt
+	interrupt context.CancelCauseFunc // ends what works, nil: nothing does
+	block     string                  // the newest that was evaluated
+	blocks    map[string]string       // the newest that defined a name
+	saved     map[string]bool         // files that %save wrote
 }
 
 // greeting is the first line of a session.

@@ -55,7 +55,7 @@ func TestREPLCommands(t *testing.T) {
 	s.enter("%edit x", `\n`)
 	s.enter("x", `\ntwo\n`)
 	s.enter("%edit 1", `muru: %edit: "1" is not a name\n`)
-	s.enter("%time sleep('10ms')", `\ntook 1\d(\.\d)? ms\n`)
+	s.enter("%time sleep('10ms')", `\ntook 1\d(?:\.\d)? ms\n`)
 	s.enter("%watch promote('shop@r1')", `muru: %watch: promote changes something each time\n`)
 	s.send("%watch 100ms 6 * 7\r")
 	s.expect(`every 100ms until Ctrl-C: 6 \* 7\n42\n(?:.*\n)*.*every 100ms until Ctrl-C: 6 \* 7\n42\n`)

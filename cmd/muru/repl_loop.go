@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +19,8 @@ func (r *repl) converse(ctx context.Context) (err error) {
 		r.complain(fmt.Errorf("what you type is not kept: %w", err))
 	}
 	defer r.history.Close()
+	ctx, giveBack := r.takeSignals(ctx)
+	defer giveBack()
 	r.news.begin(r.state)
 	r.tell("%s", r.greeting())
 	for {
@@ -132,6 +133,8 @@ func (r *repl) prompt(ctx context.Context, prompt, block string) (string, error)
 
 // do evaluates a block or carries out a command.
 func (r *repl) do(ctx context.Context, block string) error {
+	ctx, done := r.interruptible(ctx)
+	defer done()
 	r.news.inputBegins(time.Now())
 	defer func() { r.news.inputEnds(time.Now()) }()
 	if isCommand(block) {
@@ -175,38 +178,4 @@ func (r *repl) show(ctx context.Context, s stream) error {
 		err = r.sessionGone(ctx)
 	}
 	return err
-}
-
-// leave decides whether the session ends. Somebody with a live rollout of
-// this session is asked, as Ctrl-C asks.
-func (r *repl) leave(ctx context.Context) (bool, error) {
-	numbers, err := askWithin(lookFor*10, r.session.LiveRollouts)
-	if err != nil || len(numbers) == 0 {
-		return true, nil // also when its muru is gone: nobody can be asked to stay for that
-	}
-	w := &watch{cli: r.cli, muru: r.muru, printer: newPrinter(r.cli.stdout, r.cli.stderr, false), rollouts: numbers}
-	defer w.printer.Close()
-	arrived, giveBack := r.cli.signals.take()
-	live := w.live()
-	fmt.Fprintln(r.cli.stderr, leftAt(live))
-	if r.embedded != "" {
-		r.tell("this process serves: nothing of it goes on when you leave")
-	}
-	switch w.ask(arrived) {
-	case abortAndCleanUp:
-		err = w.cleanUp(live, arrived)
-		giveBack()
-		return true, err
-	case goOnWatching:
-		giveBack()
-		for _, n := range numbers {
-			if err := r.do(ctx, "wait("+strconv.Itoa(n)+")"); err != nil {
-				r.complain(err)
-				break
-			}
-		}
-		return false, nil
-	}
-	giveBack()
-	return true, nil
 }

@@ -20,6 +20,10 @@ const (
 	// newsAsked is how many are asked for: among them may be the session's
 	// own, which are not shown.
 	newsAsked = 200
+
+	// newsFor bounds how long a prompt waits for them. Those that come too
+	// late are shown before the next one.
+	newsFor = 500 * time.Millisecond
 )
 
 // News are the events that happened since the prompt before. The session's
@@ -85,7 +89,7 @@ func (n *news) own(e muru.Event) bool {
 func (r *repl) showNews(ctx context.Context) {
 	n := &r.news
 	asked := control.EventRequest{After: n.last, Limit: newsAsked}
-	all, err := askWithin(lookFor, func(limited context.Context) (all []muru.Event, err error) {
+	all, err := askWithin(newsFor, func(limited context.Context) (all []muru.Event, err error) {
 		err = r.muru.Events(limited, asked, func(e muru.Event) { all = append(all, e) })
 		return all, err
 	})

@@ -110,7 +110,7 @@ func TestNoEscapeByteWhereNoneIsWanted(t *testing.T) {
 			s.expect(promptPattern)
 			s.enter("x = 20", `\n`)
 			s.send("if x:\n    x + 1\n")
-			s.expect(`\.\.\. $`)
+			s.expect(`(?s)\.\.\. .*\.\.\. $`)
 			s.enter("", `\n`)
 			s.enter("print(x + 2)", `\n22\n`)
 			s.enter("nope", `muru: .*undefined: nope\n`)

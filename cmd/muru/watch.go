@@ -51,6 +51,7 @@ type watch struct {
 	printer *printer
 	run     int           // the run that is watched, 0: a call
 	limit   time.Duration // stop watching then, 0: never
+	asks    string        // in place of leaveQuestion, if not empty
 
 	mu       sync.Mutex // guards what follows
 	call     string     // what is called now, such as canary("shop@r6")
@@ -251,8 +252,12 @@ const (
 // ask asks what to do. Another signal, and the end of the input, leave it
 // running.
 func (w *watch) ask(more <-chan os.Signal) decision {
+	question := leaveQuestion
+	if w.asks != "" {
+		question = w.asks
+	}
 	for {
-		io.WriteString(w.cli.stderr, leaveQuestion)
+		io.WriteString(w.cli.stderr, question)
 		line := make(chan string, 1)
 		asking, stop := context.WithCancel(context.Background())
 		go func() { // ends with a line, or with asking
