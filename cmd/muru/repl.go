@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,11 +140,10 @@ type repl struct {
 	starts map[int]int // input: its line
 	ahead  []string    // lines that were read too soon
 
-	mu        sync.Mutex              // guards interrupt
-	interrupt context.CancelCauseFunc // ends what works, nil: nothing does
-	block     string                  // the newest that was evaluated
-	blocks    map[string]string       // the newest that defined a name
-	saved     map[string]bool         // files that %save wrote
+	interrupts interrupts
+	block      string            // the newest that was evaluated
+	blocks     map[string]string // the newest that defined a name
+	saved      map[string]bool   // files that %save wrote
 }
 
 // greeting is the first line of a session.

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 )
 
-// takeSignals gives the signals to the session, so that a Ctrl-C between two
-// prompts does not end it: Ctrl-C ends what works, if no watch has taken it,
-// and any other signal the session. giveBack ends that.
+// takeSignals gives the signals to the session: Ctrl-C is for what works or
+// for the line that is typed, if no watch has taken it, and any other signal
+// ends the session. giveBack ends that.
 func (r *repl) takeSignals(ctx context.Context) (_ context.Context, giveBack func()) {
 	arrived, back := r.cli.signals.take()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -20,15 +21,11 @@ func (r *repl) takeSignals(ctx context.Context) (_ context.Context, giveBack fun
 		for {
 			select {
 			case sig := <-arrived:
-				if sig != os.Interrupt {
+				if sig == os.Interrupt {
+					r.interrupts.arrive()
+				} else {
 					cancel(interruptedError{sig})
-					continue
 				}
-				r.mu.Lock()
-				if r.interrupt != nil {
-					r.interrupt(interruptedError{sig})
-				}
-				r.mu.Unlock()
 			case <-done:
 				return
 			}
@@ -42,20 +39,41 @@ func (r *repl) takeSignals(ctx context.Context) (_ context.Context, giveBack fun
 	}
 }
 
-// interruptible returns a context that Ctrl-C ends, until done.
-func (r *repl) interruptible(ctx context.Context) (_ context.Context, done func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	r.setInterrupt(cancel)
-	return ctx, func() {
-		r.setInterrupt(nil)
-		cancel(nil)
-	}
+// Interrupts hand a Ctrl-C to what can be interrupted now, or else to what
+// can next: one that is pressed between two lines is not lost. The zero value
+// is ready and safe for concurrent use.
+type interrupts struct {
+	mu      sync.Mutex // guards what follows
+	end     func()     // ends what works, nil: nothing does
+	pending bool
 }
 
-func (r *repl) setInterrupt(cancel context.CancelCauseFunc) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.interrupt = cancel
+func (i *interrupts) arrive() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.end == nil {
+		i.pending = true
+		return
+	}
+	i.end()
+}
+
+// during returns a context that Ctrl-C ends for a reason, until done.
+func (i *interrupts) during(ctx context.Context, why error) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.end = func() { cancel(why) }
+	if i.pending {
+		i.pending = false
+		i.end()
+	}
+	return ctx, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.end = nil
+		cancel(nil)
+	}
 }
 
 // leave decides whether the session ends. Somebody with a live rollout of

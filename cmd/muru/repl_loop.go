@@ -105,35 +105,16 @@ func (r *repl) read(ctx context.Context) (string, error) {
 }
 
 // prompt asks for a line. Ctrl-C clears it, also where the system and not the
-// line editor notices; any other signal ends the session.
+// line editor notices.
 func (r *repl) prompt(ctx context.Context, prompt, block string) (string, error) {
-	arrived, giveBack := r.cli.signals.take()
-	defer giveBack()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	answered := make(chan struct{}) // closed when the line is there
-	watched := make(chan struct{})  // closed when the goroutine has ended
-	go func() {
-		defer close(watched)
-		select {
-		case sig := <-arrived:
-			if sig == os.Interrupt {
-				cancel(errCleared)
-			} else {
-				cancel(interruptedError{sig})
-			}
-		case <-answered:
-		}
-	}()
-	line, err := r.in.line(ctx, prompt, block)
-	close(answered)
-	<-watched
-	return line, err
+	ctx, done := r.interrupts.during(ctx, errCleared)
+	defer done()
+	return r.in.line(ctx, prompt, block)
 }
 
 // do evaluates a block or carries out a command.
 func (r *repl) do(ctx context.Context, block string) error {
-	ctx, done := r.interruptible(ctx)
+	ctx, done := r.interrupts.during(ctx, interruptedError{os.Interrupt})
 	defer done()
 	r.news.inputBegins(time.Now())
 	defer func() { r.news.inputEnds(time.Now()) }()
