@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"muru/control"
 )
 
 func TestREPLCompletesFromWhatThereIs(t *testing.T) {
@@ -29,27 +33,37 @@ func TestREPLCompletesFromWhatThereIs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		begun := time.Now()
-		s.send(c.typed)
-		s.expect(`> ` + strings.NewReplacer("(", `\(`, ")", `\)`, ".", `\.`).Replace(c.line) + `$`)
-		if took := time.Since(begun); took > completeFor+settle+200*time.Millisecond { // what waits for what is shown looks every few
-			t.Errorf("%q took %v", c.typed, took)
+		want := regexp.MustCompile(`> ` + regexp.QuoteMeta(c.line) + `$`)
+		s.send(strings.TrimSuffix(c.typed, "\t"))
+		if !eventuallyIn(10*time.Second, func() bool {
+			s.send("\t") // on a busy machine one may be given up
+			return eventuallyIn(300*time.Millisecond, func() bool { return want.MatchString(s.shown()) })
+		}) {
+			t.Fatalf("%q does not become %q, but\n%s", c.typed, c.line, s.shown())
 		}
 		s.send("\x03")
 		s.expect(`\^C\n`)
 		s.expect(promptPattern)
 	}
 	// Two tabs list, and inside a call show its keywords.
-	s.send("canary(\t")
-	eventuallyIn(50*time.Millisecond, func() bool { return false })
-	s.send("\t")
-	s.expect(`\n *(release = .*|.*steps = )`)
+	s.send("canary(")
+	if !eventuallyIn(10*time.Second, func() bool {
+		s.send("\t")
+		return eventuallyIn(300*time.Millisecond, func() bool { return strings.Contains(s.shown(), "steps = ") })
+	}) {
+		t.Fatalf("it shows\n%s", s.shown())
+	}
 	s.send("\x03")
 	s.expect(promptPattern)
 	// A name of the session, and an indent in a block.
 	s.enter("visitors = 3", `\n`)
-	s.send("visi\t")
-	s.expect(`visitors$`)
+	s.send("visi")
+	if !eventuallyIn(10*time.Second, func() bool {
+		s.send("\t")
+		return eventuallyIn(300*time.Millisecond, func() bool { return strings.HasSuffix(s.shown(), "visitors") })
+	}) {
+		t.Fatalf("it shows\n%s", s.shown())
+	}
 	s.send(" + 1\r")
 	s.expect(`\n4\n`)
 	s.expect(promptPattern)
@@ -135,4 +149,24 @@ func TestREPLWithoutHistoryGoesOn(t *testing.T) {
 	s.expect(promptPattern)
 	s.enter("1 + 1", `\n2\n`)
 	s.leaves()
+}
+
+// A slowSession completes when it is given up.
+type slowSession struct{ control.Session }
+
+func (slowSession) Complete(ctx context.Context, line string, _ int) (string, []string, string, error) {
+	<-ctx.Done()
+	return line, []string{"late"}, "", nil
+}
+
+func TestCompletionThatIsLateIsNone(t *testing.T) {
+	t.Parallel()
+	r := &repl{session: slowSession{}}
+	begun := time.Now()
+	if _, candidates, _ := r.complete("", "statu", 5); len(candidates) > 0 {
+		t.Errorf("it completes to %q", candidates)
+	}
+	if took := time.Since(begun); took > 2*completeFor {
+		t.Errorf("it took %v", took)
+	}
 }

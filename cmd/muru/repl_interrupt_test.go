@@ -41,9 +41,9 @@ func TestREPLInterrupts(t *testing.T) {
 	s.enter("x = 5", `\n`)
 
 	// A call without a rollout is cancelled; nothing is asked.
-	s.send(`observe("shop@r1", hold = "1h")` + "\r")
-	s.expect(`hold = "1h"\)\n`)
-	eventuallyIn(time.Second, func() bool { return false }) // it works; nothing shows when
+	s.send(`print("be" + "gun") or observe("shop@r1", hold = "1h")` + "\r")
+	s.expect(`\nbegun\n`)
+	eventuallyIn(50*time.Millisecond, func() bool { return false }) // when it observes, nothing shows
 	asked := time.Now()
 	s.send("\x03")
 	s.expect(`\^C\ninterrupted at observe\("shop@r1"\) after [\d.]+ m?s\n`)
@@ -51,16 +51,16 @@ func TestREPLInterrupts(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	s.expect(promptPattern)
-	s.send("for i in range(1000000000):\r  pass\r\r")
-	s.expect(`\.\.\. \n`)
+	s.send("print('be' + 'gun')\rfor i in range(1000000000):\r  pass\r\r")
+	s.expect(`\nbegun\n(?:.*\n)+\.\.\. \n`)
 	s.send("\x03")
 	s.expect(`\ninterrupted after [\d.]+ m?s\n`)
 	s.expect(promptPattern)
 	s.enter("x", `\n5\n`)
 
 	// What follows in a paste is not evaluated after Ctrl-C.
-	s.send("sleep('1h')\rprint('not' + 'wanted')\r")
-	s.expect(`sleep\('1h'\)\n`)
+	s.send("print('be' + 'gun') or sleep('1h')\rprint('not' + 'wanted')\r")
+	s.expect(`\nbegun\n`)
 	s.send("\x03")
 	s.expect(`\ninterrupted (?:at sleep\S* )?after [\d.]+ m?s\n`)
 	s.expect(promptPattern)

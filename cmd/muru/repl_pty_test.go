@@ -147,7 +147,7 @@ func (s *terminalSession) expect(pattern string) string {
 		found = re.FindStringSubmatchIndex(text)
 		return found != nil
 	}) {
-		s.t.Fatalf("it does not show %s, but:\n%s", pattern, s.shown())
+		s.t.Fatalf("it does not show %s, but %q at the end of:\n%s", pattern, text, s.shown())
 	}
 	s.seen += found[1]
 	return text[found[len(found)-2]:found[len(found)-1]]
@@ -182,7 +182,10 @@ func (s *terminalSession) ends(status int) {
 	if mode := s.mode(); mode != s.found {
 		s.t.Errorf("the terminal is left as %+v, it was %+v", mode, s.found)
 	}
-	if raw := s.raw(); strings.Count(raw, pasteOn) != strings.Count(raw, pasteOff) {
+	if !eventuallyIn(5*time.Second, func() bool { // the end of what it wrote may not be read yet
+		raw := s.raw()
+		return strings.Count(raw, pasteOn) == strings.Count(raw, pasteOff)
+	}) {
 		s.t.Error("the terminal is left marking what is pasted")
 	}
 }
