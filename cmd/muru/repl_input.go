@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/peterh/liner"
 	"golang.org/x/term"
@@ -85,6 +86,9 @@ func (p *pipeInput) line(ctx context.Context, _, _ string) (string, error) {
 func (p *pipeInput) recall([]string) {}
 func (p *pipeInput) forget() error   { return nil }
 func (p *pipeInput) Close() error    { return nil }
+
+// echoesFor is how long the system may take to show a key.
+const echoesFor = 10 * time.Millisecond
 
 // A plainInput reads a terminal that gets no escape sequences: the line is
 // edited by the system, as far as it can.
