@@ -48,7 +48,16 @@ func (k *keys) pump(ctx context.Context) error {
 	if err := k.out.SetWriteDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("pass on keys: %w", err)
 	}
-	defer context.AfterFunc(ctx, func() { _ = k.out.SetWriteDeadline(time.Unix(1, 0)) })()
+	ended := make(chan struct{}) // closed when the deadline is set, which must not happen later
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = k.out.SetWriteDeadline(time.Unix(1, 0))
+	})
+	defer func() {
+		if !stop() {
+			<-ended
+		}
+	}()
 	buf := make([]byte, 4096)
 	for {
 		n, err := k.out.Write(k.unsent)

@@ -147,7 +147,9 @@ func (s *terminalSession) expect(pattern string) string {
 		found = re.FindStringSubmatchIndex(text)
 		return found != nil
 	}) {
-		s.t.Fatalf("it does not show %s, but %q at the end of:\n%s", pattern, text, s.shown())
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		<-time.After(300 * time.Millisecond)
+		s.t.Fatalf("it does not show %s, but %q at the end of:\n%s\nraw %q, seen %d", pattern, text, s.shown(), s.raw(), s.seen)
 	}
 	s.seen += found[1]
 	return text[found[len(found)-2]:found[len(found)-1]]
