@@ -114,18 +114,16 @@ func TestNoEscapeByteWhereNoneIsWanted(t *testing.T) {
 			s.enter("", `\n`)
 			s.enter("print(x + 2)", `\n22\n`)
 			s.enter("nope", `muru: .*undefined: nope\n`)
-			cleared := `(?m)^muru \S+> (?:\^C)?\z` // on a busy machine the system shows ^C late
+			// With Ctrl-C the system drops also what was printed and not read yet,
+			// so the prompt behind it may not be seen.
 			s.send("half a line\x03")
-			s.expect(`\n`)
-			s.expect(cleared)
+			s.answers("first")
 			s.send("[1,\n\x03")
-			s.expect(`\n`)
-			s.expect(cleared)
+			s.answers("second")
 			s.send("print('be' + 'gun') or sleep('1h')\n")
 			s.expect(`\nbegun\n`)
 			s.send("\x03")
-			s.expect(`\ninterrupted `)
-			s.expect(promptPattern)
+			s.answers("third")
 			s.enter("%watch 1ms nope", `undefined: nope\n`)
 			s.enter("help(now)", `now\(\) -> Time\n`)
 			s.leaves()

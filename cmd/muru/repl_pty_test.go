@@ -147,9 +147,7 @@ func (s *terminalSession) expect(pattern string) string {
 		found = re.FindStringSubmatchIndex(text)
 		return found != nil
 	}) {
-		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
-		<-time.After(300 * time.Millisecond)
-		s.t.Fatalf("it does not show %s, but %q at the end of:\n%s\nraw %q, seen %d", pattern, text, s.shown(), s.raw(), s.seen)
+		s.t.Fatalf("it does not show %s, but %q at the end of:\n%s", pattern, text, s.shown())
 	}
 	s.seen += found[1]
 	return text[found[len(found)-2]:found[len(found)-1]]
@@ -165,6 +163,20 @@ func (s *terminalSession) enter(line, pattern string) string {
 	got := s.expect(pattern)
 	s.expect(promptPattern)
 	return got
+}
+
+// answers waits until it evaluates, after a Ctrl-C that may arrive a little
+// later than what was typed behind it.
+func (s *terminalSession) answers(word string) {
+	s.t.Helper()
+	if !eventuallyIn(10*time.Second, func() bool {
+		s.send("\rprint('to' + '" + word + "')\r")
+		return eventuallyIn(time.Second, func() bool { return strings.Contains(s.shown(), "\nto"+word+"\n") })
+	}) {
+		s.t.Fatalf("it shows\n%s", s.shown())
+	}
+	s.expect(`\nto` + word + `\n`)
+	s.expect(promptPattern)
 }
 
 // ends waits for its end and checks the status, and that the terminal is as
