@@ -41,6 +41,7 @@ func (c *cli) commands() []*cobra.Command {
 		newRunsCommand(c),
 		newCancelCommand(c),
 		newCompletionCommand(c),
+		newReplCommand(c),
 	}
 	return append(commands, newVerbs(c)...)
 }
