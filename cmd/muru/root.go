@@ -40,6 +40,8 @@ func (c *cli) commands() []*cobra.Command {
 		newAttachCommand(c),
 		newRunsCommand(c),
 		newCancelCommand(c),
+		newGCCommand(c),
+		newBackupCommand(c),
 		newCompletionCommand(c),
 		newReplCommand(c),
 	}
