@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Level says how much an event matters.
@@ -81,14 +82,33 @@ const (
 	RolloutResumed    = "rollout.resumed"
 	RolloutPromoted   = "rollout.promoted"
 	RolloutAborted    = "rollout.aborted"
+	RolloutRestored   = "rollout.restored"
+	RolloutUnbound    = "rollout.unbound"
 
-	RunStarted    = "run.started"
-	RunFinished   = "run.finished"
-	RunFailed     = "run.failed"
-	RunCancelled  = "run.cancelled"
-	DaemonStarted = "daemon.started"
-	DaemonStops   = "daemon.stopping"
+	RunStarted     = "run.started"
+	RunFinished    = "run.finished"
+	RunFailed      = "run.failed"
+	RunCancelled   = "run.cancelled"
+	DaemonStarted  = "daemon.started"
+	DaemonStops    = "daemon.stopping"
+	DaemonDiskFull = "daemon.disk_full"
 )
+
+// OneLine makes a text that may be anybody's (an exception, a reason) fit an
+// event's message: line breaks and other control characters, which could
+// forge a line or reprogram a terminal, become single spaces.
+func OneLine(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var parts []string
+	for part := range strings.FieldsFuncSeq(text, unicode.IsControl) {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " ")
+}
 
 // Line prints the event as one line, its time in loc, with the date before it
 // unless it is of the day of now:

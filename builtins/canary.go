@@ -33,7 +33,7 @@ approve lets a person decide: before each step after the first ("each-step"), be
 ("promotion"), or both ("all"). resume() approves.
 
 Returns when the release is promoted and raises when the rollout ends otherwise; with wait = False
-it returns the running rollout.`,
+it returns the running rollout, and the run waits for its end when the recipe is done.`,
 	Params: []Param{
 		{Name: "release", Type: releaseNoun, Pass: Positional, Doc: "the candidate, held or warm"},
 		{Name: "steps", Type: stepsType, Default: ints(10, 50), Doc: `shares, such as [10, 50] or [(0, "1h"), "0.5%", 10]`},
@@ -114,14 +114,47 @@ func (c *Call) waitRollout(ctx context.Context, number int) (starlark.Value, err
 	return c.set.rollout(r), nil
 }
 
+// Finish waits for the live rollouts that the run started and did not wait
+// for, and shows them as wait() does. How they end is no error: a recipe that
+// wants to know waits itself. It returns early, with the cause of ctx, when
+// ctx ends; the rollouts then go on.
+func (s *Set) Finish(ctx context.Context) error {
+	all, err := s.env.Engine.Rollouts("")
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.Run != s.env.Run || !r.Live() {
+			continue
+		}
+		w := watcher{terminal: s.env.Terminal}
+		if _, err := s.env.Engine.WaitRollout(ctx, r.Number, w.see); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A watcher says what changes in a rollout: a line at the first look, one at
-// each new step, one at every other change and so one at the end.
+// each new step, one at every other change and so one at the end, and one for
+// a gate that cannot judge: it holds the step up, and only its author can help.
 type watcher struct {
 	terminal Terminal
 	last     string
+	errors   map[string]string // gate: what went wrong, as it was said
 }
 
 func (w *watcher) see(r muru.Rollout) {
+	for _, v := range r.Verdicts {
+		if v.Result != muru.GateError || w.errors[v.Gate] == v.Message {
+			continue
+		}
+		if w.errors == nil {
+			w.errors = make(map[string]string)
+		}
+		w.errors[v.Gate] = v.Message
+		w.terminal.Say(fmt.Sprintf("rollout %d gate %s cannot judge: %s", r.Number, v.Gate, v.Message))
+	}
 	if line := StatusLine(r); line != w.last {
 		w.last = line
 		w.terminal.Say(line)

@@ -1,6 +1,7 @@
 package builtins
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/rollout"
 	script "muru/starlark"
 )
 
@@ -31,6 +33,48 @@ func TestCanaryReportsEachStepAndPromotion(t *testing.T) {
 	}
 	if len(s.terminal.progress) < 3 {
 		t.Errorf("shown %d times while it ran", len(s.terminal.progress))
+	}
+}
+
+func TestGateThatCannotJudgeIsSaidOnce(t *testing.T) {
+	s := newStageAt(t, rollout.RealClock{}) // gate functions take real time
+	s.visitors(200)
+	_, err := s.run(`
+def main():
+    canary("shop@r2", steps = [50], hold = "1s", min_requests = 1, deadline = "4s", on_no_data = "rollback",
+        gates = [gate("typo", check = lambda w: w.candiate.rate("5xx") < 1)])
+`)
+	if muru.KindOf(err) != muru.KindRolledBack {
+		t.Fatalf("ended with %v", err)
+	}
+	const said = "rollout 1 gate typo cannot judge: test.star:4:50: Window has no .candiate field or method (did you mean .candidate?)"
+	lines := s.terminal.lines()
+	if n := len(lines) - len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == said })); n != 1 {
+		t.Errorf("said %d times in\n%s", n, strings.Join(lines, "\n"))
+	}
+}
+
+func TestFinishedRunWaitsForTheRolloutsItLeft(t *testing.T) {
+	s := newStage(t)
+	s.visitors(200)
+	s.value(`canary("shop@r2", steps = [50], hold = "1m", wait = False)`)
+	if err := s.set.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := s.terminal.lines()
+	if last := lines[len(lines)-1]; last != "rollout 1 promoted: every step passed its gates" {
+		t.Errorf("the last line is %s", last)
+	}
+}
+
+func TestRunThatIsInterruptedStopsWaitingForItsRollouts(t *testing.T) {
+	s := newStage(t)
+	s.value(`canary("shop@r2", hold = "1h", wait = False)`)
+	interrupted := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted)
+	if err := s.set.Finish(ctx); !errors.Is(err, interrupted) {
+		t.Errorf("ended with %v", err)
 	}
 }
 
@@ -84,6 +128,7 @@ func TestGateFunctionSeesTheWindow(t *testing.T) {
 		{`w.candidate.quantile("p95") <= 1.5 * w.baseline.quantile("p95")`, "promoted: every step passed its gates"},
 		{`w.candidate.release == "x"`, "rolled_back: gate failed at 10%: mine: returned False"},
 		{`"fewer orders of %s" % w.candidate.release`, "rolled_back: gate failed at 10%: mine: fewer orders of shop@r2"},
+		{`"fewer\n  orders\x1b"`, "rolled_back: gate failed at 10%: mine: fewer orders"},
 		{`w.verdicts == [] and w.elapsed > duration("0s") or "wrong window"`, "promoted: every step passed its gates"},
 	} {
 		s := newStage(t)
@@ -144,5 +189,13 @@ func TestProgressLineShowsStepCountsAndVerdicts(t *testing.T) {
 	r.Step, r.State, r.Message = nil, muru.Promoted, "every step passed its gates"
 	if got := ProgressLine(r); got != "rollout 1 promoted: every step passed its gates" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestReasonIsOneLineInTheEvent(t *testing.T) {
+	s := newStage(t)
+	v := s.value(`[promote("shop@r2"), rollback("shop@r2", reason = "one\n211 03:09:40 error forged")] and events("shop", kind = "app.rolled_back")[-1].message`)
+	if got := Text(v); !strings.HasSuffix(got, ": one 211 03:09:40 error forged") {
+		t.Errorf("%q", got)
 	}
 }

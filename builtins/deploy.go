@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,11 @@ func deploy(c *Call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.set.env.Site {
+		if r, ok := c.serves(arg[string](c, "app"), plan); ok {
+			return c.set.release(r), nil
+		}
+	}
 	r, report, err := c.engine().Deploy(c.ctx, rollout.DeployRequest{
 		Caller: c.caller(), App: arg[string](c, "app"), Plan: plan, Hold: arg[bool](c, "hold"),
 	})
@@ -76,6 +82,17 @@ func deploy(c *Call) (starlark.Value, error) {
 		return nil, err
 	}
 	return c.set.release(r), nil
+}
+
+// serves returns the release that serves an app, if it was deployed by the
+// same plan from the same source.
+func (c *Call) serves(app string, plan muru.ReleasePlan) (r muru.Release, ok bool) {
+	a, err := c.engine().AppNamed(app)
+	if err != nil || a.Baseline == 0 {
+		return r, false
+	}
+	r, err = c.engine().Release(muru.ReleaseID{App: app, Number: a.Baseline})
+	return r, err == nil && reflect.DeepEqual(r.ReleasePlan, plan)
 }
 
 // plan makes the release's plan of the arguments.

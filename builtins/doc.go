@@ -13,8 +13,11 @@
 //   - Values are [*Record], [Duration] and [Time]: frozen snapshots. Each kind
 //     of record is declared once in values_*.go, with its attributes, methods
 //     and table columns. [Format] is how every value prints.
+//   - [JSON] is how every value is written for programs, [Complete] completes
+//     a line from the specs, the values and the names there are, [Recorder]
+//     writes what a session did as a recipe.
 //   - Each family of builtins has a file: deploy.go, canary.go, look.go,
-//     traffic.go, world.go, language.go and so on.
+//     traffic.go, http.go, sh.go, files.go, language.go and so on.
 //
 // # Ownership
 //

@@ -83,6 +83,10 @@ type Env struct {
 	// file declares listeners.
 	Listen func(context.Context, Listener) error
 
+	// Site is set for the site's file: deploying what serves already does
+	// nothing, so that every start can run it.
+	Site bool
+
 	// OnCall is told of each call that is not pure when it begins: its name
 	// and, shortened, what it is about. It may be called by several threads
 	// at once and returns quickly. The func it returns is called when the

@@ -21,7 +21,7 @@ var helpSpec = (&Spec{
 	Example: `help(deploy)`,
 	Fn: func(c *Call) (starlark.Value, error) {
 		if !c.isSet("x") {
-			c.print(helpAll(c.set.specs))
+			c.print(helpAll(c.set.specs) + "\nhelp(NAME) says more, as in help(deploy)")
 			return nil, nil
 		}
 		text, err := helpFor(c.set.specs, arg[starlark.Value](c, "x"))
@@ -35,9 +35,13 @@ var helpSpec = (&Spec{
 
 // Help returns what help(x) prints, for a name; for completion and the command
 // line. It errors with kind not_found.
-func Help(name string) (string, error) { return helpFor(Specs(), starlark.String(name)) }
+func Help(name string) (string, error) {
+	return helpNamed(Specs(), name, "muru help lists the builtins")
+}
 
-// helpAll lists the builtins by group.
+// HelpAll lists the builtins by group, a line each.
+func HelpAll() string { return helpAll(Specs()) }
+
 func helpAll(specs []*Spec) string {
 	var b strings.Builder
 	width := 0
@@ -52,14 +56,13 @@ func helpAll(specs []*Spec) string {
 			}
 		}
 	}
-	b.WriteString("help(NAME) says more, as in help(deploy)")
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func helpFor(specs []*Spec, x starlark.Value) (string, error) {
 	switch x := x.(type) {
 	case starlark.String:
-		return helpNamed(specs, string(x))
+		return helpNamed(specs, string(x), "help() lists the builtins")
 	case *starlark.Builtin:
 		return helpBuiltin(specs, x), nil
 	case *starlark.Function:
@@ -92,7 +95,9 @@ func helpBuiltin(specs []*Spec, x *starlark.Builtin) string {
 	return x.Name() + ": a function of Starlark"
 }
 
-func helpNamed(specs []*Spec, name string) (string, error) {
+// helpNamed explains what has a name; otherwise is the hint if nothing has one
+// like it.
+func helpNamed(specs []*Spec, name, otherwise string) (string, error) {
 	var names []string
 	for _, s := range specs {
 		if s.Name == name {
@@ -116,7 +121,7 @@ func helpNamed(specs []*Spec, name string) (string, error) {
 	if near := script.Suggest(name, names); near != "" {
 		return "", err.WithHint("did you mean %s?", near)
 	}
-	return "", err.WithHint("help() lists the builtins")
+	return "", err.WithHint("%s", otherwise)
 }
 
 // help words a Spec for the terminal.

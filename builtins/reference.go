@@ -176,10 +176,13 @@ names the app. A rollout is a Rollout, its number, or an app for its live one (e
 and traffic take wait = False. A run that fails or is cancelled leaves nothing behind: its live rollouts
 are aborted, its split shares are put back and its traffic ends.
 
-**Effects.** pure, observe, wait, change, sh and http. Only pure calls are allowed at the top level of a
+**Effects.** pure, observe, wait, change, sh, http and secret. Only pure calls are allowed at the top level of a
 loaded module and in a gate's function.
 
 **Paths** are relative to the directory of whoever started the run; here("x") is beside the file.
+
+**Files.** A recipe runs from top to bottom, then its main(). load("x.star", "name") takes names from a
+file beside it, load("@std//gates.star", "no_worse") from a module that muru brings; see below.
 `
 
 const modules = `## Modules and struct
@@ -187,4 +190,7 @@ const modules = `## Modules and struct
 ` + "`json`" + ` (encode, decode, indent) and ` + "`math`" + ` are those of Starlark, as is ` + "`struct(a = 1)`" + `, a value with the given attributes.
 Values encode as JSON with durations in seconds, percentages as numbers and times in RFC 3339; a record
 inside a record that has a name (App, Release, Rollout) is encoded as that name.
+
+` + "`@std//gates.star`" + ` has the gates ` + "`no_worse`, `at_least` and `no_slower`" + `, which compare with the baseline alone;
+` + "`@std//notify.star`" + ` has ` + "`slack` and `webhook`" + `. help() explains a function that was loaded.
 `

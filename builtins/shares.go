@@ -10,7 +10,7 @@ import (
 	"muru/rollout"
 )
 
-var reasonParam = Param{Name: "reason", Type: textType, Default: starlark.String(""), Doc: "kept in the event with who asked"}
+var reasonParam = Param{Name: "reason", Type: lineType, Default: starlark.String(""), Doc: "kept in the event with who asked"}
 
 var splitSpec = (&Spec{
 	Name:    "split",
@@ -32,10 +32,10 @@ baseline. Shares set by a run are put back when the run fails or is cancelled.`,
 		a, report, err := c.engine().Split(c.ctx, rollout.SplitRequest{
 			Caller: c.caller(), App: arg[string](c, "app"), Shares: arg[[]muru.SplitArm](c, "shares"),
 		})
-		c.say(report)
 		if err != nil {
-			return nil, err
+			return nil, err // the report is of the split as it still is
 		}
+		c.say(report)
 		return c.set.app(a), nil
 	},
 }).check()

@@ -38,6 +38,14 @@ var (
 		}
 		return nil, wanted("a text", v)
 	}}
+	// lineType is a text for events: its line breaks become spaces.
+	lineType Type = typeOf{"text", func(c *Call, v starlark.Value) (any, error) {
+		text, err := textType.Convert(c, v)
+		if err != nil {
+			return nil, err
+		}
+		return muru.OneLine(text.(string)), nil
+	}}
 	boolType Type = typeOf{"bool", func(_ *Call, v starlark.Value) (any, error) {
 		if b, ok := v.(starlark.Bool); ok {
 			return bool(b), nil
@@ -232,7 +240,11 @@ func toDuration(v starlark.Value) (time.Duration, error) {
 	case starlark.String:
 		return muru.ParseDuration(string(v))
 	case starlark.Int, starlark.Float:
-		return 0, usagef("%s has no unit", v).WithHint(`write "%ss"`, v)
+		err := usagef("%s has no unit", v)
+		if f, _ := starlark.AsFloat(v); f >= 100 {
+			return 0, err.WithHint(`write "%sms" or "%ss"`, v, v) // limits of times are often meant in ms
+		}
+		return 0, err.WithHint(`write "%ss"`, v)
 	}
 	return 0, wanted(`a duration such as "30s"`, v)
 }

@@ -21,9 +21,10 @@ type Options struct {
 	// Log gets what is wrong inside; nil: dropped.
 	Log *slog.Logger
 	// Token, when set, is this process's secret: a request that carries it as
-	// Muru-Token is told in Muru-Release which release it was picked for.
+	// Muru-Token is told in Muru-Release which release answered.
 	Token string
-	// TrustedProxies are believed about a client's address, scheme and host.
+	// TrustedProxies are believed about a client's address, scheme and host;
+	// [Edge.Trust] changes them.
 	TrustedProxies []netip.Prefix
 }
 
@@ -40,7 +41,8 @@ type Edge struct {
 	cut    context.CancelCauseFunc
 	table  atomic.Pointer[table]
 	active atomic.Int64 // requests in ServeHTTP, upgrades included
-	conns  sync.Map     // *conn: of the clients that are connected
+	trust  atomic.Pointer[[]netip.Prefix]
+	conns  sync.Map // *conn: of the clients that are connected
 	nobody *noReleaseStats
 
 	mu        sync.Mutex // guards what follows, and changes of table
@@ -67,9 +69,14 @@ func New(o Options) *Edge {
 	}
 	e.base, e.cut = context.WithCancelCause(context.Background())
 	e.table.Store(newTable())
+	e.Trust(o.TrustedProxies)
 	e.server = e.newServer()
 	return e
 }
+
+// Trust puts proxies in the place of those that were believed about a client's
+// address, scheme and host. It must not be changed afterwards.
+func (e *Edge) Trust(proxies []netip.Prefix) { e.trust.Store(&proxies) }
 
 // Route puts r in the place of what the edge had for r.Route.App. It is in
 // force for every request that is picked after the call has returned. The

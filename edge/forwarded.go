@@ -7,7 +7,7 @@ import (
 
 // trusts reports whether addr is a proxy whose forwarded headers are believed.
 func (e *Edge) trusts(addr netip.Addr) bool {
-	for _, p := range e.options.TrustedProxies {
+	for _, p := range *e.trust.Load() {
 		if p.Contains(addr) {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,7 +20,16 @@ func TestKilledWorkerTakesItsRequestsAndNoOthers(t *testing.T) {
 	b := start(t, h, python(t, func(r *muru.Release) { r.Threads = 8 }))
 	pid := h.Workers(shop)[0].PID
 	calls, release := waiting(t, b, 8)
-	inside(t, h, 8)
+	eventually(t, "the application has all of them", func() bool {
+		stacks, err := h.Stacks(t.Context(), shop, 0)
+		has := 0
+		for _, s := range stacks {
+			if slices.ContainsFunc(s.Frames, func(f muru.Frame) bool { return f.Function == "wait_for" }) {
+				has++
+			}
+		}
+		return err == nil && has == 8
+	})
 	queued := begin(t.Context(), b, "/orders/1")
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -137,4 +139,19 @@ func appendLogLine(to []byte, at time.Time, worker int, line []byte) []byte {
 		line = line[size:]
 	}
 	return append(to, '\n')
+}
+
+// Forget removes the log of a release that does not run, for good. It is
+// refused for one that does.
+func (h *Host) Forget(id muru.ReleaseID) error {
+	if h.release(id) != nil {
+		return muru.Errorf(muru.KindRefused, "%s still runs: its log is kept", id)
+	}
+	path := logPath(h.stateDir, id)
+	for n := range logFilesKept + 1 {
+		if err := os.Remove(rotated(path, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the log of %s: %w", id, err)
+		}
+	}
+	return nil
 }

@@ -149,10 +149,10 @@ func (w *worker) becomeReady() {
 	}
 	w.state, w.readySince = muru.WorkerReady, time.Now()
 	given := r.offerAll(w)
-	close(w.ready)
 	r.mu.Unlock()
-	w.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
 	given.hand()
+	w.report(muru.LevelNotice, muru.WorkerReadyEvent, "worker %d (pid %d) is ready", w.number, w.proc.pid)
+	close(w.ready) // after the event, which so comes before those of its release
 }
 
 // Workers describes the processes of a release, the replaced ones that still

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type actor struct {
 	name string
 	mail chan func()
 	wake chan struct{} // capacity 1: look at the rollout now
+	quit chan struct{} // closed when the app could not be made
 	feed *feed
 	view atomic.Pointer[view]
 
@@ -29,7 +31,8 @@ type actor struct {
 	split      muru.Split
 	splitRun   int // the run that set the shares by hand, 0: none
 	off        bool
-	releases   []*release // by number - 1
+	releases   []*release // by number; old ones may be gone
+	last       int        // the newest release's number
 	history    []int      // baselines in the order they served, the present one last
 	regretted  map[int]bool
 	reverted   reverted // the last rollback
@@ -39,6 +42,8 @@ type actor struct {
 	live       *live
 	ended      []muru.Rollout
 	lookAt     time.Time
+	dirty      dirty  // what the store has not got yet
+	before     *image // what to go back to if the call of now cannot be written
 }
 
 // reverted is the last rollback of the app, which guards the next.
@@ -57,6 +62,7 @@ type release struct {
 	caller   Caller             // who deployed it
 	cancel   context.CancelFunc // of its start
 	started  chan struct{}      // closed when its start is over
+	again    context.Context    // of its start after a restart of muru; cancel ends it
 	err      error              // how that went
 	report   Report
 	stopping chan struct{} // not nil while it is being stopped; closed when it is
@@ -66,15 +72,17 @@ type release struct {
 // immutable; changed is closed when the next one is there.
 type view struct {
 	app      muru.App
-	releases []muru.Release
+	releases []muru.Release // by number
+	last     int            // the newest release's number
 	rollouts []muru.Rollout // oldest first
 	changed  chan struct{}
 }
 
 func newActor(e *Engine, route muru.Route) *actor {
 	a := &actor{
-		e: e, name: route.App, mail: make(chan func()), wake: make(chan struct{}, 1), feed: newFeed(),
+		e: e, name: route.App, mail: make(chan func()), wake: make(chan struct{}, 1), quit: make(chan struct{}), feed: newFeed(),
 		route: route, regretted: map[int]bool{}, honoured: map[int]time.Time{}, drains: map[int]context.CancelFunc{},
+		dirty: newDirty(),
 	}
 	a.view.Store(&view{app: muru.App{Name: route.App, Route: route}, changed: make(chan struct{})})
 	return a
@@ -83,10 +91,13 @@ func newActor(e *Engine, route muru.Route) *actor {
 // run is the actor's goroutine.
 func (a *actor) run() {
 	for {
-		var tick <-chan time.Time
-		stop := func() {}
+		var tick, retry <-chan time.Time
+		stop, stopRetry := func() {}, func() {}
 		if a.live != nil {
 			tick, stop = a.e.clock.After(max(0, a.lookAt.Sub(a.e.clock.Now())))
+		}
+		if a.dirty.any() {
+			retry, stopRetry = RealClock{}.After(retryEvery)
 		}
 		select {
 		case fn := <-a.mail:
@@ -95,17 +106,31 @@ func (a *actor) run() {
 			a.look()
 		case <-tick:
 			a.look()
+		case <-retry:
+			_ = a.saveDirty(nil) // stays dirty
+		case <-a.quit:
+			stop()
+			stopRetry()
+			return
 		case <-a.e.ctx.Done():
 			stop()
+			stopRetry()
 			a.close()
 			return
 		}
 		stop()
+		stopRetry()
 	}
 }
 
-// close ends what the actor has started.
+// close ends what the actor has started, and writes how far its rollout is.
 func (a *actor) close() {
+	if a.live != nil {
+		a.dirty.rollouts[a.live.Number] = a.live
+	}
+	if a.dirty.any() {
+		_ = a.saveDirty(nil) // a restart goes on from what is on disk
+	}
 	if a.live != nil {
 		a.live.examiner.end()
 	}
@@ -131,6 +156,8 @@ func (a *actor) do(ctx context.Context, fn func() error) error {
 		return <-done
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-a.quit:
+		return muru.Errorf(muru.KindNotFound, "no app is called %q", a.name)
 	case <-a.e.ctx.Done():
 		return errClosed
 	}
@@ -144,16 +171,28 @@ func (a *actor) tell(fn func()) {
 
 // release returns the record of a release, or an error of kind not_found.
 func (a *actor) release(id muru.ReleaseID) (*release, error) {
-	if id.Number >= 1 && id.Number <= len(a.releases) {
-		return a.releases[id.Number-1], nil
+	if r := a.numbered(id.Number); r != nil {
+		return r, nil
 	}
-	return nil, noRelease(id, len(a.releases))
+	return nil, noRelease(id, a.last)
+}
+
+// numbered returns the record of a release; nil if there is none.
+func (a *actor) numbered(n int) *release {
+	i, ok := slices.BinarySearchFunc(a.releases, n, func(r *release, n int) int { return r.ID.Number - n })
+	if !ok {
+		return nil
+	}
+	return a.releases[i]
 }
 
 // noRelease says that a release does not exist, and which does.
 func noRelease(id muru.ReleaseID, newest int) *muru.Error {
 	err := muru.Errorf(muru.KindNotFound, "%s has no release %s", id.App, id.Name())
-	if newest == 0 {
+	switch {
+	case id.Number >= 1 && id.Number <= newest:
+		return muru.Errorf(muru.KindNotFound, "%s is gone: muru keeps a number of stopped releases only", id)
+	case newest == 0:
 		return err.WithHint("muru deploy %s DIRECTORY", id.App)
 	}
 	return err.WithHint("did you mean %q?", muru.ReleaseID{App: id.App, Number: newest}.String())
@@ -161,10 +200,7 @@ func noRelease(id muru.ReleaseID, newest int) *muru.Error {
 
 // baseline returns the release that serves the rest; nil when nothing serves.
 func (a *actor) baseline() *release {
-	if id := a.split.Baseline(); !id.IsZero() {
-		return a.releases[id.Number-1]
-	}
-	return nil
+	return a.numbered(a.split.Baseline().Number)
 }
 
 // event makes an event of this app. Data names the run and the rollout.

@@ -10,7 +10,7 @@ import (
 // step. A paused one stays so. Refused: it has ended, or waits for approval,
 // which stops its clock already.
 func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Report, error) {
-	return e.onRollout(ctx, q, func(a *actor) (Report, error) {
+	return e.onRollout(ctx, q, (*actor).ask, func(a *actor) (Report, error) {
 		l := a.live
 		switch l.State {
 		case muru.Paused:
@@ -19,12 +19,12 @@ func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Rep
 			return "", muru.Errorf(muru.KindRefused, "rollout %d awaits approval: nothing moves until it is resumed or aborted", l.Number)
 		}
 		a.countTime(a.e.clock.Now())
-		a.commit(change{
+		err := a.commit(change{
 			state: &rolloutMove{muru.Paused, messageBy(q.who(), l.Share, q.Reason)},
 			events: []muru.Event{a.rolloutEvent(muru.LevelNotice, muru.RolloutPaused, q.Caller,
 				eventPaused(l.Number, q.who(), l.Share, q.Reason))},
 		})
-		return reportState(l.Rollout), nil
+		return reportState(l.Rollout), err
 	})
 }
 
@@ -32,19 +32,22 @@ func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Rep
 // state; a rollout that was taken out already stays as it is. Refused: it was
 // promoted (roll back instead).
 func (e *Engine) Abort(ctx context.Context, q RolloutRequest) (muru.Rollout, Report, error) {
-	return e.onRollout(ctx, q, func(a *actor) (Report, error) {
+	return e.onRollout(ctx, q, (*actor).urge, func(a *actor) (Report, error) {
 		return a.abortLive(q.Caller, q.Reason), nil
 	})
 }
 
+// how is a way to run a call on an actor: [actor.ask] or [actor.urge].
+type how func(a *actor, ctx context.Context, fn func() error) error
+
 // onRollout runs a call on a live rollout's actor.
-func (e *Engine) onRollout(ctx context.Context, q RolloutRequest, call func(*actor) (Report, error)) (muru.Rollout, Report, error) {
+func (e *Engine) onRollout(ctx context.Context, q RolloutRequest, do how, call func(*actor) (Report, error)) (muru.Rollout, Report, error) {
 	return once(e, q.Caller, func() (r muru.Rollout, report Report, err error) {
 		a, err := e.actorOfRollout(q.Rollout)
 		if err != nil {
 			return r, "", err
 		}
-		err = a.do(ctx, func() (err error) {
+		err = do(a, ctx, func() (err error) {
 			if r := a.view.Load().rollout(q.Rollout); !r.Live() {
 				report, err = ended(r)
 				return err
@@ -91,7 +94,7 @@ func (e *Engine) Resume(ctx context.Context, q RolloutRequest) (muru.Rollout, Re
 			err = a.waitFor(ctx, answered)
 		}
 		if err == nil {
-			err = a.do(ctx, func() (err error) {
+			err = a.ask(ctx, func() (err error) {
 				report, err = a.resume(q, waited)
 				return err
 			})
@@ -148,11 +151,13 @@ func (a *actor) resume(q RolloutRequest, waited string) (Report, error) {
 		return "", endError(a.view.Load().rollout(q.Rollout))
 	}
 	if l.State == muru.Paused {
-		a.commit(change{
+		if err := a.commit(change{
 			state: &rolloutMove{muru.Running, ""},
 			events: []muru.Event{a.rolloutEvent(muru.LevelNotice, muru.RolloutResumed, q.Caller,
 				eventPaused(l.Number, q.who(), l.Share, q.Reason))},
-		})
+		}); err != nil {
+			return "", err
+		}
 		a.planLook()
 		return reportState(l.Rollout), nil
 	}
@@ -174,13 +179,17 @@ func (a *actor) approve(q RolloutRequest) (Report, error) {
 	number, k := l.Number, l.Step.Number
 	said := a.rolloutEvent(muru.LevelNotice, muru.RolloutApproved, q.Caller,
 		eventApproved(number, l.awaitNext, q.who(), ruling.result()))
+	var err error
 	if l.awaitNext == promotion {
-		a.promoteLive(q.Caller, l.passedMessage(q.Caller), said)
+		err = a.promoteLive(q.Caller, l.passedMessage(q.Caller), said)
 	} else {
-		a.beginStep(k+1, change{
+		err = a.beginStep(k+1, change{
 			state:  &rolloutMove{muru.Running, ""},
 			events: []muru.Event{said, a.stepEvent(k+1, q.Caller)},
 		})
+	}
+	if err != nil {
+		return "", err
 	}
 	return reportState(a.view.Load().rollout(number)), nil
 }

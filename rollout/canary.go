@@ -35,7 +35,7 @@ func (e *Engine) Canary(ctx context.Context, q CanaryRequest) (muru.Rollout, Rep
 		return muru.Rollout{}, "", err
 	}
 	var started muru.Rollout
-	err = a.do(ctx, func() error {
+	err = a.ask(ctx, func() error {
 		started, err = a.startRollout(q, gates)
 		return err
 	})

@@ -14,7 +14,10 @@ type change struct {
 	moves  []move
 	ended  *ending // of the live rollout
 	state  *rolloutMove
-	route  bool // tell the edge even if split and releases are as they were
+	route  bool     // the edge and the store get the app even if split and releases are as they were
+	table  bool     // only the edge does: who judges has changed, or whose backend is there
+	made   *release // a new release
+	step   bool     // the live rollout is at another step, or new
 	events []muru.Event
 }
 
@@ -23,6 +26,9 @@ type move struct {
 	release *release
 	to      muru.ReleaseState
 	message string
+	// restart marks what became of a release because muru was started again:
+	// the table of moves is about one life of it.
+	restart bool
 }
 
 // rolloutMove is the live rollout's next state while it stays live.
@@ -39,54 +45,91 @@ type ending struct {
 }
 
 // commit makes a change, in this order: the edge's table, then state and
-// events, then those who wait and watch. Every change of an app comes through
-// here; a durable store writes state and events between the table and the
-// watchers, in one transaction.
-func (a *actor) commit(c change) {
-	for _, m := range c.moves {
-		if !m.release.State.CanBecome(m.to) {
-			panic("BUG: release " + m.release.ID.String() + " cannot move from " + m.release.State.String() + " to " + m.to.String())
+// events in one transaction of the store, then those who wait and watch. Every
+// change of an app comes through here.
+//
+// If it cannot be written, a change that somebody asked for (see ask) is
+// undone, the edge's table too, and the error says so. What the engine does by
+// itself, and what takes a release out of traffic, stays in force and is
+// written as soon as it can be; then there is no error. A crash before that
+// brings the older state back.
+func (a *actor) commit(c change) error {
+	if err := a.check(c); err != nil {
+		if a.before != nil {
+			a.undo()
 		}
+		return err
+	}
+	for _, m := range c.moves {
 		m.release.State, m.release.Message = m.to, m.message
 	}
+	l := a.live
 	if c.state != nil {
-		a.moveRollout(c.state.to, c.state.message)
+		l.State, l.Message = c.state.to, c.state.message
 	}
 	if c.ended != nil {
-		a.moveRollout(c.ended.state, c.ended.message)
-		a.endRollout(c.ended.share)
+		l.State, l.Message = c.ended.state, c.ended.message
+		l.Ended, l.Share, l.Step = a.e.clock.Now(), c.ended.share, nil
+		a.ended = append(slices.Clip(a.ended), l.Rollout)
+		a.live = nil
+		a.feed.detach(l.examiner.judge)
 	}
 	if c.split != nil {
 		a.split = *c.split
 		a.off = a.off && len(a.split.Arms) == 0
 		a.feed.recent.follow(a.split.Baseline())
 	}
-	if c.split != nil || c.moves != nil || c.ended != nil || c.route {
+	if c.split != nil || c.moves != nil || c.ended != nil || c.route || c.table {
 		a.swap()
 	}
-	for _, e := range c.events {
-		a.e.log.Append(e)
+	if err := a.save(c, l); err != nil {
+		a.undo()
+		return err
 	}
+	if c.ended != nil {
+		l.examiner.end()
+	}
+	a.endDrains(c.moves)
 	a.publish()
-}
-
-// moveRollout moves the live rollout along its table.
-func (a *actor) moveRollout(to muru.RolloutState, message string) {
-	r := a.live
-	if !r.State.CanBecome(to) {
-		panic("BUG: rollout cannot move from " + r.State.String() + " to " + to.String())
+	if a.before != nil {
+		a.before = a.image() // this much is written
 	}
-	r.State, r.Message = to, message
+	return nil
 }
 
-// endRollout files the live rollout away.
-func (a *actor) endRollout(share muru.Share) {
-	r := a.live
-	r.examiner.end()
-	a.feed.detach(r.examiner.judge)
-	r.Ended, r.Share, r.Step = a.e.clock.Now(), share, nil
-	a.ended = append(a.ended, r.Rollout)
-	a.live = nil
+// check refuses a change against the tables of legal moves, which is a bug.
+func (a *actor) check(c change) error {
+	for _, m := range c.moves {
+		if !m.restart && !m.release.State.CanBecome(m.to) {
+			return a.e.bug("release %s cannot move from %s to %s", m.release.ID, m.release.State, m.to)
+		}
+	}
+	var to muru.RolloutState
+	switch {
+	case c.state != nil:
+		to = c.state.to
+	case c.ended != nil:
+		to = c.ended.state
+	default:
+		return nil
+	}
+	if a.live == nil {
+		return a.e.bug("%s has no rollout that could be %s", a.name, to)
+	}
+	if !a.live.State.CanBecome(to) {
+		return a.e.bug("rollout %d cannot move from %s to %s", a.live.Number, a.live.State, to)
+	}
+	return nil
+}
+
+// endDrains gives up the drains of releases that serve again.
+func (a *actor) endDrains(moves []move) {
+	for _, m := range moves {
+		if n := m.release.ID.Number; m.to == muru.Serving && a.drains[n] != nil {
+			a.drains[n]()
+			delete(a.drains, n)
+		}
+	}
 }
 
 // swap hands the edge a new table with what the app has now. Judges are named
@@ -98,22 +141,29 @@ func (a *actor) swap() {
 	}
 	r := muru.Routing{Route: a.route, Generation: a.generation, Split: a.split, Backends: map[muru.ReleaseID]muru.Backend{}}
 	for _, rel := range a.releases {
-		if rel.State.Live() && rel.stopping == nil {
+		if rel.State.Live() && rel.stopping == nil && rel.backend != nil {
 			r.Backends[rel.ID] = rel.backend
 		}
 	}
 	if a.live != nil {
 		r.Rollout = a.live.Number
 	}
-	for _, n := range slices.Sorted(maps.Keys(a.honoured)) {
-		r.Honoured = append(r.Honoured, muru.Honoured{Release: a.releases[n-1].ID, Until: a.honoured[n]})
-	}
+	r.Honoured = a.honouredNow()
 	if a.listens() {
 		a.e.edge.Judge(a.name, a.feed.thresholds(), a.feed)
 	} else {
 		a.e.edge.Judge(a.name, nil, nil)
 	}
 	a.e.edge.Route(r)
+}
+
+// honouredNow returns the releases whose clients keep them, by number.
+func (a *actor) honouredNow() []muru.Honoured {
+	var all []muru.Honoured
+	for _, n := range slices.Sorted(maps.Keys(a.honoured)) {
+		all = append(all, muru.Honoured{Release: muru.ReleaseID{App: a.name, Number: n}, Until: a.honoured[n]})
+	}
+	return all
 }
 
 // listens reports whether the app's requests are worth hearing of: something
@@ -134,7 +184,7 @@ func (a *actor) listens() bool {
 // publish puts a new view in the place of the last one and wakes those who
 // wait for it.
 func (a *actor) publish() {
-	v := &view{app: a.snapshot(), rollouts: a.ended, changed: make(chan struct{})}
+	v := &view{app: a.snapshot(), last: a.last, rollouts: a.ended, changed: make(chan struct{})}
 	for _, r := range a.releases {
 		v.releases = append(v.releases, a.snapshotOf(r))
 	}

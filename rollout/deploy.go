@@ -26,7 +26,7 @@ func (e *Engine) Deploy(ctx context.Context, q DeployRequest) (muru.Release, Rep
 	if ok {
 		a, err = e.actorOf(r.ID.App)
 	} else if a, _, err = e.create(q.App, q.Caller, nil); err == nil {
-		err = a.do(ctx, func() (err error) {
+		err = a.ask(ctx, func() (err error) {
 			r, err = a.deploy(q)
 			return err
 		})
@@ -55,9 +55,15 @@ func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Repor
 	var report Report
 	err := a.do(ctx, func() error {
 		snapshot, report = a.snapshotOf(r), r.report
-		return r.err
+		if r.err != nil {
+			return r.err
+		}
+		return a.written()
 	})
-	return snapshot, report, err
+	if err != nil {
+		return snapshot, "", err
+	}
+	return snapshot, report, nil
 }
 
 // deploy makes the next release and begins to start it.
@@ -69,17 +75,20 @@ func (a *actor) deploy(q DeployRequest) (*release, error) {
 	}
 	r := &release{
 		Release: muru.Release{
-			ID:          muru.ReleaseID{App: a.name, Number: len(a.releases) + 1},
+			ID:          muru.ReleaseID{App: a.name, Number: a.last + 1},
 			ReleasePlan: q.Plan, Created: a.e.clock.Now(), By: q.who(),
 		},
 		hold: q.Hold, caller: q.Caller,
 	}
 	a.releases = append(a.releases, r)
-	remember(a.e, q.Caller, r)
+	a.last = r.ID.Number
 	if !q.Hold {
 		a.changing = r
 	}
-	a.start(r, q.Caller, nil, func() { a.takeUp(r) })
+	if err := a.start(r, q.Caller, change{made: r}, func() { a.takeUp(r) }); err != nil {
+		return nil, err
+	}
+	remember(a.e, q.Caller, r)
 	return r, nil
 }
 
@@ -95,14 +104,15 @@ func (a *actor) refuseWhileBusy() error {
 	return nil
 }
 
-// start begins to start a release, new or stopped; ready runs on the actor's
-// goroutine when it is.
-func (a *actor) start(r *release, by Caller, moves []move, ready func()) {
+// start begins to start a release, new or stopped, as a part of change c; ready
+// runs on the actor's goroutine when it is.
+func (a *actor) start(r *release, by Caller, c change, ready func()) error {
+	c.events = append(c.events, a.event(muru.LevelNotice, muru.ReleaseStarting, r.ID.String(), by, eventStarting(r.ReleasePlan)))
+	if err := a.commit(c); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(a.e.ctx)
 	r.cancel, r.started, r.err, r.report = cancel, make(chan struct{}), nil, ""
-	a.commit(change{moves: moves, events: []muru.Event{
-		a.event(muru.LevelNotice, muru.ReleaseStarting, r.ID.String(), by, eventStarting(r.ReleasePlan)),
-	}})
 	plan := a.snapshotOf(r)
 	started := r.started
 	a.e.spawn(func() {
@@ -127,6 +137,7 @@ func (a *actor) start(r *release, by Caller, moves []move, ready func()) {
 			ready()
 		})
 	})
+	return nil
 }
 
 // startFailed files a release that did not start.
@@ -143,8 +154,8 @@ func (a *actor) startFailed(r *release, by Caller, err error) {
 		failed.Detail = told.Detail[max(0, len(told.Detail)-detailMax):]
 	}
 	r.err = failed
-	a.commit(change{
-		moves: []move{{r, muru.FailedToStart, eventFailedToStart(cause)}},
+	_ = a.commit(change{ // nobody asked
+		moves: []move{{release: r, to: muru.FailedToStart, message: eventFailedToStart(cause)}},
 		events: []muru.Event{
 			a.event(muru.LevelError, muru.ReleaseFailed, r.ID.String(), by, eventFailedToStart(cause)),
 		},
@@ -155,12 +166,12 @@ func (a *actor) startFailed(r *release, by Caller, err error) {
 func (a *actor) takeUp(r *release) {
 	if r.hold {
 		r.report = reportHeld(r.ID)
-		a.commit(change{
-			moves:  []move{{r, muru.Held, ""}},
+		_ = a.commit(change{ // nobody asks now
+			moves:  []move{{release: r, to: muru.Held}},
 			events: []muru.Event{a.event(muru.LevelNotice, muru.ReleaseHeld, r.ID.String(), r.caller, eventHeld)},
 		})
 		return
 	}
-	old := a.serveAll(r, r.caller, nil)
+	old, _ := a.serveAll(r, r.caller, nil) // nobody asks now
 	r.report = reportServing(r.ID, old)
 }

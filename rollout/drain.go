@@ -24,7 +24,7 @@ func (a *actor) drain(r *release) {
 			a.tell(func() {
 				if ctx.Err() == nil {
 					delete(a.honoured, r.ID.Number)
-					a.commit(change{route: true})
+					_ = a.commit(change{route: true}) // nobody asked
 				}
 			})
 		}
@@ -55,8 +55,8 @@ func (a *actor) drained(r *release, d muru.Drained, err error, took time.Duratio
 	if d.Took > 0 {
 		took = d.Took
 	}
-	a.commit(change{
-		moves: []move{{r, muru.Warm, message}},
+	_ = a.commit(change{ // nobody asked
+		moves: []move{{release: r, to: muru.Warm, message: message}},
 		events: []muru.Event{
 			a.event(level, muru.ReleaseWarm, r.ID.String(), muruItself, eventWarm(took, d)),
 		},

@@ -30,6 +30,9 @@ func cmpInt(a, b int) int {
 	return a
 }
 
+// say adds an event that is no change of the app.
+func (a *actor) say(e muru.Event) { a.e.log.Append(e) }
+
 // stepEvent says that step k begins.
 func (a *actor) stepEvent(k int, by Caller) muru.Event {
 	return a.rolloutEvent(muru.LevelNotice, muru.RolloutStep, by, a.live.Steps[k-1].String())
@@ -61,13 +64,14 @@ func (a *actor) takeOutCandidate(end *ending, events []muru.Event) {
 	next, _ := muru.NewSplit("", l.Baseline)
 	moves := a.leaving(next, muru.Held, eventRollout(l.Number, end.message))
 	delete(a.honoured, l.Baseline.Number)
-	a.commit(change{split: &next, moves: moves, ended: end, events: events})
+	_ = a.commit(change{split: &next, moves: moves, ended: end, events: events}) // never asked for by ask
 }
 
 // promoteLive ends the live rollout with all traffic on the candidate.
-func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) {
-	r := a.releases[a.live.Candidate.Number-1]
-	a.serveAll(r, by, &ending{muru.Promoted, message, muru.Buckets}, before...)
+func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) error {
+	r := a.numbered(a.live.Candidate.Number)
+	_, err := a.serveAll(r, by, &ending{muru.Promoted, message, muru.Buckets}, before...)
+	return err
 }
 
 // abortLive ends the live rollout because somebody wants it to.
@@ -87,10 +91,8 @@ func (a *actor) sayErrors(errors []muru.Verdict) {
 	for _, v := range errors {
 		bad[v.Gate] = true
 		if !l.bad[v.Gate] {
-			a.commit(change{events: []muru.Event{
-				a.rolloutEvent(muru.LevelWarning, muru.RolloutGateError, muruItself,
-					eventAtStep(l.Step.Number, l.Share, eventGateError(v.Gate, v.Message))),
-			}})
+			a.say(a.rolloutEvent(muru.LevelWarning, muru.RolloutGateError, muruItself,
+				eventAtStep(l.Step.Number, l.Share, eventGateError(v.Gate, v.Message))))
 		}
 	}
 	l.bad = bad
@@ -114,10 +116,8 @@ func (a *actor) sayBothBad() {
 		if v.Limit.Unit == muru.UnitPercent {
 			what = v.Gate + " rate"
 		}
-		a.commit(change{events: []muru.Event{
-			a.rolloutEvent(muru.LevelError, muru.RolloutBothBad, muruItself,
-				eventAtStep(l.Step.Number, l.Share, eventBothBad(what, v.Candidate, v.Baseline, v.Limit))),
-		}})
+		a.say(a.rolloutEvent(muru.LevelError, muru.RolloutBothBad, muruItself,
+			eventAtStep(l.Step.Number, l.Share, eventBothBad(what, v.Candidate, v.Baseline, v.Limit))))
 	}
 }
 
@@ -147,7 +147,5 @@ func (a *actor) saySlow(now time.Time) {
 	if needs > l.deadline() {
 		level = muru.LevelWarning
 	}
-	a.commit(change{events: []muru.Event{
-		a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(rate, l.Share, needs, l.least())),
-	}})
+	a.say(a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(rate, l.Share, needs, l.least())))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -17,13 +18,21 @@ import (
 type Report string
 
 // Options are what an [Engine] works with. Edge and Host are required; a nil
-// Clock is [RealClock] and a nil Log a new one of 100,000 events.
+// Clock is [RealClock] and a nil Log a new one of 100,000 events, in memory.
+//
+// An engine is as durable as its Log: on one from [OpenLog] it keeps its state
+// in the same store, and [Engine.Restore] brings it back. One in memory keeps
+// nothing, which is right for simulations and tests.
 type Options struct {
 	Edge     Edge
 	Host     Host
 	Clock    Clock
 	Log      *Log
 	Reporter *Reporter // attached to the engine by New; may be nil
+
+	// Bug is told of moves that the tables of states do not allow, which are
+	// refused. nil logs them; tests panic.
+	Bug func(message string)
 }
 
 // errClosed is what calls get once the engine is closing.
@@ -40,6 +49,7 @@ type Engine struct {
 	host  Host
 	clock Clock
 	log   *Log
+	onBug func(string)
 
 	ctx   context.Context // ends with Close
 	stop  context.CancelCauseFunc
@@ -49,10 +59,12 @@ type Engine struct {
 	closed   bool
 	apps     map[string]*actor
 	routes   map[string]muru.Route // as reserved by their apps
-	rollouts []*actor              // by number - 1
+	rollouts map[int]*actor        // by number
+	last     int                   // the newest rollout's number
 	runs     map[int]*run
-	lastRun  int
 	made     map[callKey]any // what calls with a key have made
+
+	runCounter runCounter
 }
 
 // callKey is one call of one run.
@@ -73,8 +85,12 @@ func New(o Options) *Engine {
 		o.Log = NewLog(o.Clock, 0)
 	}
 	e := &Engine{
-		edge: o.Edge, host: o.Host, clock: o.Clock, log: o.Log,
-		apps: map[string]*actor{}, routes: map[string]muru.Route{}, runs: map[int]*run{}, made: map[callKey]any{},
+		edge: o.Edge, host: o.Host, clock: o.Clock, log: o.Log, onBug: o.Bug,
+		apps: map[string]*actor{}, routes: map[string]muru.Route{}, rollouts: map[int]*actor{},
+		runs: map[int]*run{}, made: map[callKey]any{},
+	}
+	if e.onBug == nil {
+		e.onBug = func(message string) { slog.Error(message) }
 	}
 	e.ctx, e.stop = context.WithCancelCause(context.Background())
 	if o.Reporter != nil {
@@ -194,13 +210,34 @@ func (e *Engine) create(name string, by Caller, keywords []RouteChange) (a *acto
 	e.apps[name], e.routes[name] = a, route
 	e.tasks.Go(a.run)
 	e.mu.Unlock()
-	err = a.do(context.Background(), func() error {
-		a.commit(change{route: true, events: []muru.Event{
+	err = a.ask(context.Background(), func() error {
+		return a.commit(change{route: true, events: []muru.Event{
 			a.event(muru.LevelNotice, muru.AppCreated, name, by, eventAppCreated(route)),
 		}})
-		return nil
 	})
-	return a, true, err
+	if err != nil {
+		e.uncreate(a)
+		return nil, false, err
+	}
+	return a, true, nil
+}
+
+// uncreate takes an app back that could not be written.
+func (e *Engine) uncreate(a *actor) {
+	e.mu.Lock()
+	delete(e.apps, a.name)
+	delete(e.routes, a.name)
+	e.mu.Unlock()
+	close(a.quit)
+	e.edge.Remove(a.name)
+}
+
+// bug reports a programmer's error that a running muru survives: the change
+// that showed it is refused.
+func (e *Engine) bug(format string, args ...any) error {
+	message := "BUG: " + fmt.Sprintf(format, args...)
+	e.onBug(message)
+	return muru.Errorf(muru.KindFailed, "%s: nothing was changed", message)
 }
 
 // reserve takes a changed route for its app.
@@ -230,8 +267,27 @@ func (e *Engine) overlapLocked(route muru.Route) error {
 func (e *Engine) nextRollout(a *actor) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rollouts = append(e.rollouts, a)
-	return len(e.rollouts)
+	e.last++
+	e.rollouts[e.last] = a
+	return e.last
+}
+
+// forgetRollout takes a number back that was given to no rollout in the end.
+func (e *Engine) forgetRollout(number int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.rollouts, number)
+	if e.last == number {
+		e.last--
+	}
+}
+
+// rolloutOf returns the actor of a rollout's app; nil if there is no such
+// rollout.
+func (e *Engine) rolloutOf(number int) *actor {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.rollouts[number]
 }
 
 // again returns what an earlier call with the same key made, if there was one.

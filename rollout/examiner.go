@@ -123,6 +123,9 @@ func (x *examiner) due(now time.Time, all bool) []*check {
 	}
 	var due []*check
 	for _, c := range x.checks {
+		if c.gate.Check == nil {
+			continue // its recipe is not there: no data
+		}
 		if all || c.running == 0 && now.Sub(c.asked) >= askEvery {
 			c.running++
 			c.asked = now

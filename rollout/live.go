@@ -18,6 +18,7 @@ type live struct {
 	swapped   bool // the table has the present step's share
 	swappedAt time.Time
 	held      time.Duration // of the hold
+	before    time.Duration // of the hold that was served before this window was opened
 	stood     time.Duration // how long the hold's clock stood still
 	spent     time.Duration // of the deadline
 	seen      time.Time     // the last look
@@ -28,6 +29,9 @@ type live struct {
 	unproven  bool   // a person let a step go on without proof
 	awaitNext string // what an approval would begin: a step or "promotion"
 	noData    bool   // it waits because a step had no data
+
+	owed    bool      // the step's share was in force before muru was started again
+	savedAt time.Time // when its progress was
 }
 
 // promotion is what is approved after the last step.
@@ -53,12 +57,15 @@ func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, 
 	l.examiner = a.e.newExaminer(arms{r.ID, base}, q.Judge, gates, q.MinRequests, a.nudge)
 	a.live = l
 	a.feed.attach(l.examiner.judge)
-	remember(a.e, q.Caller, l.Number)
 	_, durations, queue := a.feed.recent.sum(l.Started)
 	l.examiner.limitsFrom(durations, queue, false)
-	a.beginStep(1, change{events: []muru.Event{
+	err = a.beginStep(1, change{step: true, events: []muru.Event{
 		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, q.Caller, eventRolloutStarted(l.Rollout)),
 	}})
+	if err != nil {
+		return muru.Rollout{}, err
+	}
+	remember(a.e, q.Caller, l.Number)
 	return l.snapshot(), nil
 }
 
@@ -76,28 +83,37 @@ func (l *live) dark() bool { return l.Step.Share == 0 }
 // beginStep starts step k, as a part of change c. Its share is in force at
 // once if the candidate is ready; otherwise what served before goes on until
 // it is.
-func (a *actor) beginStep(k int, c change) {
+func (a *actor) beginStep(k int, c change) (err error) {
 	l := a.live
 	step := l.Steps[k-1]
-	l.Step = &step
-	l.swapped, l.held, l.stood, l.spent, l.seen = false, 0, 0, 0, a.e.clock.Now()
+	l.Step, c.step = &step, true
+	l.swapped, l.held, l.before, l.stood, l.spent, l.seen = false, 0, 0, 0, 0, a.e.clock.Now()
 	l.bothBad, l.slowSaid, l.awaitNext, l.noData = map[string]bool{}, false, "", false
-	if a.e.host.Ready(l.Candidate) {
-		a.putStep(c)
+	if a.ready(l.Candidate) {
+		err = a.putStep(c)
 	} else {
-		a.commit(c)
+		err = a.commit(c)
 	}
-	a.planLook()
+	if err == nil {
+		a.planLook()
+	}
+	return err
+}
+
+// ready reports whether a release can take traffic.
+func (a *actor) ready(id muru.ReleaseID) bool {
+	r := a.numbered(id.Number)
+	return r != nil && r.backend != nil && a.e.host.Ready(id)
 }
 
 // putStep puts the present step's share in force and opens the judge's window
 // on it, as a part of change c.
-func (a *actor) putStep(c change) {
+func (a *actor) putStep(c change) error {
 	l := a.live
 	now := a.e.clock.Now()
 	next, err := muru.NewSplit(rolloutSalt(l.Number), l.Baseline, muru.SplitArm{Release: l.Candidate, Share: l.Step.Share})
 	if err != nil {
-		panic("BUG: a checked step makes no split: " + err.Error())
+		return a.e.bug("a checked step makes no split: %v", err)
 	}
 	if l.Step.Number > 1 {
 		// From now on the limit is what the baseline did in the last step.
@@ -105,18 +121,29 @@ func (a *actor) putStep(c change) {
 			l.examiner.limitsFrom(w.Baseline.Durations, w.Baseline.QueueWait, false)
 		}
 	}
-	l.examiner.begin(opening{
-		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
-	})
+	a.openWindow(now)
 	l.Verdicts = l.examiner.verdicts(now) // those of the last step say nothing of this one
-	l.swapped, l.swappedAt, l.seen, l.Share = true, now, now, l.Step.Share
+	l.swapped, l.swappedAt, l.seen, l.Share, l.owed = true, now, now, l.Step.Share, false
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
-	a.welcomeBack(c.moves)
+	a.endGrace(c.moves)
 	if l.Step.Share == muru.Buckets && a.route.Sticky > 0 {
 		a.honoured[l.Baseline.Number] = now.Add(a.route.Sticky)
 	}
-	a.commit(c)
+	if err := a.commit(c); err != nil {
+		return err
+	}
 	l.examiner.tick(now)
+	return nil
+}
+
+// openWindow makes the judge begin anew with the next table. What was served
+// of the hold stays served.
+func (a *actor) openWindow(now time.Time) {
+	l := a.live
+	l.before, l.stood = l.held, 0
+	l.examiner.begin(opening{
+		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
+	})
 }
 
 // look asks the gates and acts on what they say. It runs every second while a
@@ -128,8 +155,8 @@ func (a *actor) look() {
 	}
 	now := a.e.clock.Now()
 	a.countTime(now)
-	if !l.swapped && l.State == muru.Running && a.e.host.Ready(l.Candidate) {
-		a.putStep(change{})
+	if !l.swapped && (l.State == muru.Running || l.owed) && a.ready(l.Candidate) {
+		_ = a.putStep(change{}) // nobody asked
 	}
 	a.askAgainForLimits(now)
 	l.examiner.tick(now)
@@ -140,6 +167,9 @@ func (a *actor) look() {
 		a.goOn(now)
 	}
 	if a.live != nil {
+		if a.live.State == muru.Running && now.Sub(a.live.savedAt) >= askEvery && a.e.log.failure() == nil {
+			a.saveProgress()
+		}
 		a.planLook()
 		a.publish()
 	}
@@ -173,7 +203,7 @@ func (a *actor) countTime(now time.Time) {
 		l.stood += max(0, now.Sub(since))
 	}
 	if !from.IsZero() {
-		l.held = max(l.held, now.Sub(from)-l.stood)
+		l.held = max(l.held, l.before+now.Sub(from)-l.stood)
 	}
 	l.Step.Elapsed = min(l.held, l.Step.Hold)
 }
@@ -186,7 +216,7 @@ func (a *actor) askAgainForLimits(now time.Time) {
 		return
 	}
 	if _, durations, queue := a.feed.recent.sum(now); x.limitsFrom(durations, queue, true) {
-		a.commit(change{route: true})
+		_ = a.commit(change{table: true})
 	}
 }
 
@@ -207,6 +237,11 @@ func (a *actor) planLook() {
 
 // judgeNow asks every gate. A failing one ends the rollout, which it reports.
 func (a *actor) judgeNow(now time.Time) (ended bool) {
+	if before := a.before; before != nil {
+		// Whatever somebody asks for now: what the gates say is in force.
+		a.before = nil
+		defer func() { a.before = a.image() }()
+	}
 	l := a.live
 	l.Verdicts = l.examiner.verdicts(now)
 	ruling := rule(l.Verdicts)
@@ -225,14 +260,16 @@ func (a *actor) goOn(now time.Time) {
 	l := a.live
 	enough := l.dark() || l.Step.Requests >= l.least()
 	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed && l.examiner.settled(now) {
-		a.passStep()
-		return
+		if a.e.log.failure() == nil {
+			a.passStep()
+		}
+		return // nothing goes up while it cannot be written down; the gates stay armed
 	}
 	a.saySlow(now)
 	if l.spent < l.deadline() {
 		return
 	}
-	if !l.swapped || !a.e.host.Ready(l.Candidate) {
+	if !l.swapped || !a.ready(l.Candidate) {
 		a.rollBackLive(messageNotReady(l.spent))
 		return
 	}
@@ -251,9 +288,9 @@ func (a *actor) passStep() {
 		next := a.whatIsNext()
 		a.await(next, messageAwaits(next, a.name))
 	case last:
-		a.promoteLive(muruItself, l.passedMessage(muruItself))
+		_ = a.promoteLive(muruItself, l.passedMessage(muruItself)) // nobody asked
 	default:
-		a.beginStep(k+1, change{events: []muru.Event{a.stepEvent(k+1, muruItself)}})
+		_ = a.beginStep(k+1, change{events: []muru.Event{a.stepEvent(k+1, muruItself)}})
 	}
 }
 
@@ -279,7 +316,7 @@ func (a *actor) whatIsNext() string {
 func (a *actor) await(next, message string, before ...muru.Event) {
 	l := a.live
 	l.awaitNext = next
-	a.commit(change{
+	_ = a.commit(change{ // nobody asked
 		state: &rolloutMove{muru.AwaitingApproval, message},
 		events: append(before, a.rolloutEvent(muru.LevelNotice, muru.RolloutAwaiting, muruItself,
 			eventRollout(l.Number, message))),

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"muru"
 )
@@ -17,20 +18,23 @@ const defaultLogSize = 100_000
 // is dropped.
 const subscriberBuffer = 1024
 
-// A Log is the numbered record of what happened. It lives in memory and keeps
-// the newest events up to its size. Its methods are safe for concurrent use.
+// A Log is the numbered record of what happened. [NewLog] makes one that lives
+// in memory, [OpenLog] one that keeps its events in a store as well. In memory
+// it holds the newest events up to its size. Its methods are safe for
+// concurrent use.
 type Log struct {
 	clock Clock
 	max   int
+	disk  *logDisk // nil: in memory only
 
 	mu     sync.Mutex // guards what is below
-	events []muru.Event
+	events []kept     // never written to again once they are there
 	seq    int
 	subs   map[chan muru.Event]func()
 }
 
-// NewLog returns an empty log that keeps max events; 0 means 100,000. A nil
-// clock is [RealClock].
+// NewLog returns an empty log in memory that keeps max events; 0 means
+// 100,000. A nil clock is [RealClock].
 func NewLog(clock Clock, max int) *Log {
 	if clock == nil {
 		clock = RealClock{}
@@ -42,16 +46,28 @@ func NewLog(clock Clock, max int) *Log {
 }
 
 // Append numbers e, stamps it with the time unless it has one, keeps it and
-// hands it to the subscribers. It returns the event as kept and never waits.
+// hands it to the subscribers. It never waits: a log on a store writes it
+// within 50 ms, in order with all others. While a transaction of the engine is
+// on its way to the disk, e gets its number after the transaction's events;
+// it is returned without one then.
 func (l *Log) Append(e muru.Event) muru.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.seq++
-	e.Seq = l.seq
+	e.Message = muru.OneLine(e.Message)
 	if e.Time.IsZero() {
 		e.Time = l.clock.Now()
 	}
-	l.events = append(l.events, e)
+	if l.disk != nil {
+		return l.appendDurable(e)
+	}
+	return l.showLocked(e)
+}
+
+// showLocked gives an event its number, keeps it and hands it out.
+func (l *Log) showLocked(e muru.Event) muru.Event {
+	l.seq++
+	e.Seq = l.seq
+	l.events = append(l.events, keep(e))
 	// Dropping a tenth at a time keeps the cost of an append constant.
 	if len(l.events) > l.max+l.max/10 {
 		l.events = slices.Clone(l.events[len(l.events)-l.max:])
@@ -88,35 +104,78 @@ func (l *Log) Subscribe(ctx context.Context) <-chan muru.Event {
 	return ch
 }
 
-// Query returns the events that q selects, oldest first.
+// kept is an event in memory with what queries ask for most: looking a number
+// up in a hundred thousand maps takes too long.
+type kept struct {
+	muru.Event
+	rollout, run int
+}
+
+func keep(e muru.Event) kept {
+	k := kept{Event: e}
+	k.rollout, _ = e.Data["rollout"].(int)
+	k.run, _ = e.Data["run"].(int)
+	if n, ok := strings.CutPrefix(e.Subject, "run "); ok && k.run == 0 {
+		k.run, _ = strconv.Atoi(n)
+	}
+	return k
+}
+
+// Query returns the events that q selects, oldest first. What memory does not
+// hold any more is read from the store, if there is one; a store that cannot
+// be read leaves those out.
 func (l *Log) Query(q EventQuery) []muru.Event {
 	l.mu.Lock()
 	events := l.events[max(0, len(l.events)-l.max):]
+	first := l.seq + 1
 	l.mu.Unlock()
+	if len(events) > 0 {
+		first = events[0].Seq
+	}
 	// The slice above is never written to again: appends go behind it.
-	var found []muru.Event
-	for i := len(events) - 1; i >= 0; i-- {
-		if q.Limit > 0 && len(found) == q.Limit {
-			break
+	found, done := q.collect(events)
+	if done || l.disk == nil {
+		return found
+	}
+	return append(l.disk.older(q, len(found), first), found...)
+}
+
+// collect returns the events that q selects. done means that no older event
+// can be wanted.
+func (q EventQuery) collect(events []kept) (found []muru.Event, done bool) {
+	if q == (EventQuery{}) {
+		found = make([]muru.Event, 0, len(events))
+	}
+	if q.Limit > 0 {
+		for i := len(events) - 1; i >= 0 && len(found) < q.Limit; i-- {
+			if q.selects(&events[i]) {
+				found = append(found, events[i].Event)
+			}
 		}
-		if q.selects(events[i]) {
-			found = append(found, events[i])
+		slices.Reverse(found)
+	} else {
+		for i := range events {
+			if q.selects(&events[i]) {
+				found = append(found, events[i].Event)
+			}
 		}
 	}
-	slices.Reverse(found)
-	return found
+	// Events are in the order of their times, but for a clock set back: the
+	// search goes on a while past the first that is too old.
+	over := len(events) > 0 && !q.Since.IsZero() && events[0].Time.Before(q.Since.Add(-time.Hour))
+	return found, over || q.Limit > 0 && len(found) == q.Limit
 }
 
 // selects reports whether q wants e.
-func (q EventQuery) selects(e muru.Event) bool {
+func (q EventQuery) selects(e *kept) bool {
 	switch {
 	case q.Release != (muru.ReleaseID{}) && e.Subject != q.Release.String():
 		return false
 	case q.App != "" && e.Subject != q.App && !strings.HasPrefix(e.Subject, q.App+"@"):
 		return false
-	case q.Rollout != 0 && e.Data["rollout"] != q.Rollout:
+	case q.Rollout != 0 && e.rollout != q.Rollout:
 		return false
-	case q.Run != 0 && e.Data["run"] != q.Run && e.Subject != "run "+strconv.Itoa(q.Run):
+	case q.Run != 0 && e.run != q.Run:
 		return false
 	case !q.Since.IsZero() && e.Time.Before(q.Since):
 		return false

@@ -14,7 +14,7 @@ import (
 func (e *Engine) Apps() []muru.App {
 	var apps []muru.App
 	for _, a := range e.all() {
-		apps = append(apps, a.view.Load().app)
+		apps = append(apps, a.shown())
 	}
 	return apps
 }
@@ -25,7 +25,15 @@ func (e *Engine) AppNamed(name string) (muru.App, error) {
 	if err != nil {
 		return muru.App{}, err
 	}
-	return a.view.Load().app, nil
+	return a.shown(), nil
+}
+
+// shown returns the app as people see it. Its URL is the edge's of now: what
+// the actor showed last may be from before the edge listened.
+func (a *actor) shown() muru.App {
+	app := a.view.Load().app
+	app.URL = a.e.edge.URL(app.Route)
+	return app
 }
 
 // Releases returns an app's releases, oldest first, or those of every app if
@@ -57,11 +65,12 @@ func (e *Engine) Release(id muru.ReleaseID) (muru.Release, error) {
 	if err != nil {
 		return muru.Release{}, err
 	}
-	releases := a.view.Load().releases
-	if id.Number < 1 || id.Number > len(releases) {
-		return muru.Release{}, noRelease(id, len(releases))
+	v := a.view.Load()
+	i, ok := slices.BinarySearchFunc(v.releases, id.Number, func(r muru.Release, n int) int { return r.ID.Number - n })
+	if !ok {
+		return muru.Release{}, noRelease(id, v.last)
 	}
-	return releases[id.Number-1], nil
+	return v.releases[i], nil
 }
 
 // Rollouts returns an app's rollouts, oldest first, or those of every app by
@@ -89,12 +98,12 @@ func (e *Engine) Rollout(number int) (muru.Rollout, error) {
 func (e *Engine) actorOfRollout(number int) (*actor, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if number >= 1 && number <= len(e.rollouts) {
-		return e.rollouts[number-1], nil
+	if a := e.rollouts[number]; a != nil {
+		return a, nil
 	}
 	err := muru.Errorf(muru.KindNotFound, "there is no rollout %d", number)
-	if n := len(e.rollouts); n > 0 {
-		err = err.WithHint("the latest is rollout %d", n)
+	if e.last > 0 {
+		err = err.WithHint("the latest is rollout %d", e.last)
 	}
 	return nil, err
 }

@@ -76,15 +76,14 @@ func (o *observation) begin(gates []muru.Gate) error {
 	o.examiner.limitsFrom(durations, queue, false)
 	o.examiner.begin(opening{At: o.began, Generation: a.generation + 1, Paired: !who.Baseline.IsZero()})
 	a.feed.attach(o.examiner.judge)
-	a.commit(change{route: true})
-	return nil
+	return a.commit(change{table: true})
 }
 
 // end detaches it; it runs on the actor's goroutine.
 func (o *observation) end() {
 	o.examiner.end()
 	o.a.feed.detach(o.examiner.judge)
-	o.a.commit(change{route: true})
+	_ = o.a.commit(change{table: true})
 }
 
 func (o *observation) nudge() {
@@ -127,7 +126,7 @@ func (o *observation) look() (w muru.Window, wait time.Duration, done bool, err 
 	x := o.examiner
 	if len(x.judge.Unset(true)) > 0 {
 		if _, durations, queue := o.a.feed.recent.sum(now); x.limitsFrom(durations, queue, true) {
-			o.a.tell(func() { o.a.commit(change{route: true}) })
+			o.a.tell(func() { _ = o.a.commit(change{table: true}) })
 		}
 	}
 	x.tick(now)

@@ -10,7 +10,76 @@ import (
 	"pgregory.net/rapid"
 
 	"muru"
+	"muru/store"
 )
+
+// TestRandomCommandsAndRestartsKeepTheInvariants does the same on a state file
+// that is closed and opened, or whose disk fills up, in between. After a
+// restart the split is one that was in force before it.
+func TestRandomCommandsAndRestartsKeepTheInvariants(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) [4]int {
+			return [4]int{
+				rapid.IntRange(-3, len(randomCommands)-1).Draw(rt, "command"), // below 0: of the disk
+				rapid.IntRange(1, 4).Draw(rt, "release"),
+				rapid.IntRange(0, 200).Draw(rt, "number"),
+				rapid.SampledFrom([]int{0, 0, 1, 500, 1000, 4000, 31000}).Draw(rt, "millis"),
+			}
+		}), 1, 12).Draw(rt, "steps")
+		failed := ""
+		ok := t.Run("", func(t *testing.T) {
+			inWorldWithDisk(t, func(w *world, disk *faultyStore) {
+				w.host.DrainFunc = drainTakes(2 * time.Second)
+				w.deploy(false)
+				w.deploy(true)
+				for _, s := range steps {
+					name := "the disk"
+					switch {
+					case s[0] == -1:
+						name = "a restart"
+						restartAtRandom(w, disk)
+					case s[0] < 0:
+						disk.full.Store(s[0] == -2 && s[2]%2 == 0)
+					default:
+						name = randomCommands[s[0]].name
+						randomCommands[s[0]].run(w, rel(s[1]), s[2])
+					}
+					time.Sleep(time.Duration(s[3]) * time.Millisecond)
+					w.invariants()
+					if t.Failed() && failed == "" {
+						failed = fmt.Sprintf("after %s of r%d (%d)", name, s[1], s[2])
+					}
+				}
+				synctest.Wait()
+				disk.full.Store(false)
+			})
+		})
+		if !ok {
+			rt.Fatal(failed)
+		}
+	})
+}
+
+// restartAtRandom restarts a world and checks that nobody's share has grown.
+func restartAtRandom(w *world, disk *faultyStore) {
+	w.t.Helper()
+	w.stopRoughly()
+	disk.full.Store(false)
+	bolt, err := store.Open(w.path, store.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.bolt = bolt
+	committed := committedNow(w)
+	if err := bolt.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.start()
+	synctest.Wait()
+	if app, _ := w.e.AppNamed("shop"); app.Split.String() != committed {
+		w.t.Errorf("committed was %q, after the restart it is %q", committed, app.Split)
+	}
+}
 
 // TestRandomCommandsKeepTheInvariants sends random calls, traffic and faults
 // to one app and checks after each that shares sum to the whole, that at most

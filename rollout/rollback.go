@@ -35,7 +35,7 @@ func (e *Engine) Rollback(ctx context.Context, q RollbackRequest) (muru.Release,
 		var report Report
 		var to *release
 		var cold bool
-		err = a.do(ctx, func() (err error) {
+		err = a.urge(ctx, func() (err error) {
 			report, to, cold, err = a.rollback(q)
 			return err
 		})
@@ -87,6 +87,10 @@ func (a *actor) tries(id muru.ReleaseID) bool { return a.live != nil && a.live.C
 func (a *actor) takeOut(target *release, q RollbackRequest) (report Report, done bool) {
 	base := a.split.Baseline()
 	whole := target != nil && target.ID == base
+	done = !whole && q.To.IsZero()
+	if done && (a.live != nil || len(a.split.Arms) > 1) {
+		a.reverted = reverted{at: a.e.clock.Now(), to: base.Number, by: q.who()}
+	}
 	switch {
 	case a.live != nil:
 		report = a.abortLive(q.Caller, q.Reason)
@@ -110,17 +114,13 @@ func (a *actor) takeOut(target *release, q RollbackRequest) (report Report, done
 		if len(rest) == 0 {
 			a.splitRun = 0
 		}
-		a.commit(change{split: &next, moves: moves, events: []muru.Event{
+		_ = a.commit(change{split: &next, moves: moves, events: []muru.Event{ // in urge
 			a.event(muru.LevelWarning, muru.AppRolledBack, a.name, q.Caller, eventAppRolledBack(from, base, q.who(), q.Reason)),
 		}})
 	default:
 		return "", false
 	}
-	if whole || !q.To.IsZero() {
-		return report, false
-	}
-	a.reverted = reverted{at: a.e.clock.Now(), to: base.Number, by: q.who()}
-	return report, true
+	return report, done
 }
 
 // goBack moves the app from its baseline to an earlier release.
@@ -144,8 +144,9 @@ func (a *actor) goBack(target *release, q RollbackRequest) (report Report, to *r
 			return "", nil, false, a.refuseWhileBusy()
 		}
 		a.changing = to
-		a.start(to, q.Caller, []move{{to, muru.Starting, ""}}, func() { to.report = a.switchBack(to, q) })
-		return "", to, true, nil
+		c := change{moves: []move{{release: to, to: muru.Starting}}}
+		err := a.start(to, q.Caller, c, func() { to.report = a.switchBack(to, q) })
+		return "", to, true, err
 	}
 	if err := mayServe(to); err != nil {
 		return "", nil, false, err
@@ -162,7 +163,7 @@ func (a *actor) switchBack(to *release, q RollbackRequest) Report {
 	from := a.split.Baseline()
 	next, _ := muru.NewSplit("", to.ID)
 	moves := a.leaving(next, muru.Held, eventAppRolledBack(from, to.ID, q.who(), q.Reason))
-	a.welcomeBack(moves)
+	a.endGrace(moves)
 	if !from.IsZero() {
 		a.regretted[from.Number] = true
 		for i, n := range a.history {
@@ -183,6 +184,6 @@ func (a *actor) switchBack(to *release, q RollbackRequest) Report {
 		c.events = []muru.Event{a.event(muru.LevelWarning, muru.AppRolledBack, a.name, q.Caller, eventAppRolledBack(from, to.ID, q.who(), q.Reason))}
 		report = reportRolledBack(from, to.ID)
 	}
-	a.commit(c)
+	_ = a.commit(c) // in urge, or when it has started
 	return report
 }

@@ -18,7 +18,7 @@ func (e *Engine) App(ctx context.Context, q AppRequest) (muru.App, Report, error
 			return muru.App{}, "", err
 		}
 		var app muru.App
-		err = a.do(ctx, func() error {
+		err = a.ask(ctx, func() error {
 			defer func() { app = a.snapshot() }()
 			if created {
 				return nil
@@ -44,11 +44,15 @@ func (a *actor) changeRoute(q AppRequest) error {
 	if events == nil {
 		return nil
 	}
+	old := a.route
 	if err := a.e.reserve(route); err != nil {
 		return err
 	}
 	a.route = route
-	a.commit(change{route: true, events: events})
+	if err := a.commit(change{route: true, events: events}); err != nil {
+		_ = a.e.reserve(old) // nobody can have taken it: calls that change routes are few, and this one just had it
+		return err
+	}
 	return nil
 }
 

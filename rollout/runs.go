@@ -2,10 +2,13 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"muru"
+	"muru/store"
 )
 
 // run is what the engine knows of a recipe's run.
@@ -17,13 +20,45 @@ type run struct {
 // BeginRun numbers a run and says that it has started. Calls made for it
 // carry the number, so that [Engine.EndRun] can release what it owns.
 func (e *Engine) BeginRun(file, args, by string) int {
+	number := e.runCounter.next(e, func(number int) muru.Event {
+		return runEvent(number, muru.LevelNotice, muru.RunStarted, by, eventRunStarted(file, args, by))
+	})
 	e.mu.Lock()
-	e.lastRun++
-	number := e.lastRun
 	e.runs[number] = &run{started: e.clock.Now(), by: by}
 	e.mu.Unlock()
-	e.log.Append(runEvent(number, muru.LevelNotice, muru.RunStarted, by, eventRunStarted(file, args, by)))
 	return number
+}
+
+// A runCounter numbers the runs.
+type runCounter struct {
+	mu   sync.Mutex // held while a number is written; guards what is below
+	last int
+	mod  store.Rev // when it was written last
+}
+
+// next takes a number, which is on disk before anybody sees it: it will not
+// be given again after a crash. A disk that takes nothing does not keep a run
+// from starting; its first change will be refused.
+func (c *runCounter) next(e *Engine, started func(number int) muru.Event) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	event := started(c.last)
+	if e.log.disk == nil {
+		e.log.Append(event)
+		return c.last
+	}
+	w := write{keyRunCounter, encodeCounter(c.last), c.mod}
+	rev, err := e.log.commit([]write{w}, []muru.Event{event})
+	if err != nil {
+		e.log.Append(event)
+		if errors.Is(err, store.ErrUnknown) {
+			c.find(e)
+		}
+		return c.last
+	}
+	c.mod = rev
+	return c.last
 }
 
 func runEvent(number int, level muru.Level, kind, by, message string) muru.Event {
@@ -33,29 +68,34 @@ func runEvent(number int, level muru.Level, kind, by, message string) muru.Event
 	}
 }
 
+// find reads when the counter was written last. If that cannot be found out,
+// the next number is not written either.
+func (c *runCounter) find(e *Engine) {
+	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+	defer cancel()
+	if kv, _, err := e.log.disk.store.Get(ctx, keyRunCounter); err == nil || errors.Is(err, store.ErrNotFound) {
+		c.mod = kv.Mod
+	}
+}
+
 // EndRun ends a run and releases what it owns. One that finished waits for
 // the live rollouts it started, until ctx ends. One that failed or was
 // cancelled leaves no share behind: its live rollouts are aborted and its
 // split() shares put back; held releases stay, and a promotion is not undone.
-// err is why it failed. Ending a run twice does nothing. ctx must not be the
-// run's own, which may have ended.
+// err is why it failed. Ending a run twice does nothing; one whose wait was
+// ended by ctx has not ended and is to be ended as cancelled. ctx must not be
+// the run's own, which may have ended.
 func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) error {
-	e.mu.Lock()
-	r := e.runs[number]
-	delete(e.runs, number)
-	for key := range e.made {
-		if key.run == number {
-			delete(e.made, key)
-		}
-	}
-	e.mu.Unlock()
-	if r == nil {
-		return nil
-	}
 	if how == RunFinished {
 		if err := e.awaitRollouts(ctx, number); err != nil {
 			return err
 		}
+	}
+	r := e.forgetRun(number)
+	if r == nil {
+		return nil
+	}
+	if how == RunFinished {
 		e.log.Append(runEvent(number, muru.LevelNotice, muru.RunFinished, r.by, eventRunFinished(e.clock.Now().Sub(r.started))))
 		return nil
 	}
@@ -69,6 +109,21 @@ func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) 
 	}
 	e.log.Append(runEvent(number, level, kind, r.by, eventRunEnded(why, released)))
 	return failed
+}
+
+// forgetRun returns a run and forgets it and what its calls have made; nil if
+// it has ended before.
+func (e *Engine) forgetRun(number int) *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.runs[number]
+	delete(e.runs, number)
+	for key := range e.made {
+		if key.run == number {
+			delete(e.made, key)
+		}
+	}
+	return r
 }
 
 // awaitRollouts waits until the rollouts of a run have ended, however.
@@ -104,7 +159,9 @@ func (e *Engine) putBack(ctx context.Context, number int, how RunEnd) (released 
 			}
 			if a.splitRun == number && a.live == nil && len(a.split.Arms) > 1 {
 				next, _ := muru.NewSplit("", a.split.Baseline())
-				a.setSplit(next, by)
+				if err := a.setSplit(next, by); err != nil {
+					return err
+				}
 				released = append(released, releasedSplit(a.name))
 			}
 			return nil

@@ -23,11 +23,11 @@ func (a *actor) leaving(next muru.Split, baselineTo muru.ReleaseState, message s
 		serves := share > 0 || r.ID == next.Baseline()
 		switch {
 		case serves && r.State != muru.Serving:
-			moves = append(moves, move{r, muru.Serving, ""})
+			moves = append(moves, move{release: r, to: muru.Serving})
 		case !serves && r.State == muru.Serving && r.ID == old:
-			moves = append(moves, move{r, baselineTo, message})
+			moves = append(moves, move{release: r, to: baselineTo, message: message})
 		case !serves && r.State == muru.Serving:
-			moves = append(moves, move{r, muru.Held, message})
+			moves = append(moves, move{release: r, to: muru.Held, message: message})
 		}
 	}
 	return moves
@@ -37,7 +37,7 @@ func (a *actor) leaving(next muru.Split, baselineTo muru.ReleaseState, message s
 // background and kept warm; it is returned, zero if nothing served. The live
 // rollout, if any, must be r's and ends with end; before are events that come
 // before its own.
-func (a *actor) serveAll(r *release, by Caller, end *ending, before ...muru.Event) (old muru.ReleaseID) {
+func (a *actor) serveAll(r *release, by Caller, end *ending, before ...muru.Event) (old muru.ReleaseID, err error) {
 	if b := a.split.Baseline(); b != r.ID {
 		old = b
 	}
@@ -45,7 +45,7 @@ func (a *actor) serveAll(r *release, by Caller, end *ending, before ...muru.Even
 	c := change{split: &next, moves: a.leaving(next, muru.Draining, ""), ended: end, events: before}
 	a.splitRun = 0
 	a.noteServing(r.ID.Number)
-	a.welcomeBack(c.moves)
+	a.endGrace(c.moves)
 	if !old.IsZero() && a.route.Sticky > 0 {
 		a.honoured[old.Number] = a.e.clock.Now().Add(a.route.Sticky)
 	}
@@ -58,11 +58,13 @@ func (a *actor) serveAll(r *release, by Caller, end *ending, before ...muru.Even
 	if !old.IsZero() {
 		c.events = append(c.events, a.event(muru.LevelNotice, muru.ReleaseDraining, old.String(), by, eventDraining(a.e.host.InFlight(old))))
 	}
-	a.commit(c)
-	if !old.IsZero() {
-		a.drain(a.releases[old.Number-1])
+	if err := a.commit(c); err != nil {
+		return old, err
 	}
-	return old
+	if !old.IsZero() {
+		a.drain(a.numbered(old.Number))
+	}
+	return old, nil
 }
 
 // noteServing puts a release at the end of the history of baselines.
@@ -73,16 +75,11 @@ func (a *actor) noteServing(n int) {
 	}
 }
 
-// welcomeBack ends the drains and the grace of releases that serve again.
-func (a *actor) welcomeBack(moves []move) {
+// endGrace ends the grace of releases that serve again.
+func (a *actor) endGrace(moves []move) {
 	for _, m := range moves {
 		if m.to == muru.Serving {
-			n := m.release.ID.Number
-			delete(a.honoured, n)
-			if cancel := a.drains[n]; cancel != nil {
-				cancel()
-				delete(a.drains, n)
-			}
+			delete(a.honoured, m.release.ID.Number)
 		}
 	}
 }
@@ -93,8 +90,8 @@ func (a *actor) welcomeBack(moves []move) {
 func (a *actor) previous() *release {
 	present := a.split.Baseline().Number
 	for _, n := range slices.Backward(a.history) {
-		r := a.releases[n-1]
-		if n != present && !a.regretted[n] && r.State != muru.FailedToStart {
+		r := a.numbered(n)
+		if r != nil && n != present && !a.regretted[n] && r.State != muru.FailedToStart {
 			return r
 		}
 	}

@@ -17,7 +17,7 @@ func (e *Engine) Split(ctx context.Context, q SplitRequest) (muru.App, Report, e
 			return muru.App{}, "", err
 		}
 		var app muru.App
-		err = a.do(ctx, func() error {
+		err = a.ask(ctx, func() error {
 			err := a.splitByHand(q)
 			app = a.snapshot()
 			return err
@@ -51,32 +51,35 @@ func (a *actor) splitByHand(q SplitRequest) error {
 	if next.String() == a.split.String() {
 		return nil
 	}
-	a.setSplit(next, q.Caller)
-	return nil
+	return a.setSplit(next, q.Caller)
 }
 
 // setSplit puts shares made by hand in force.
-func (a *actor) setSplit(next muru.Split, by Caller) {
+func (a *actor) setSplit(next muru.Split, by Caller) error {
 	a.splitRun = by.Run
 	if len(next.Arms) == 1 {
 		a.splitRun, next.Salt = 0, ""
 	}
 	moves := a.leaving(next, muru.Held, "")
-	a.welcomeBack(moves)
-	a.commit(change{split: &next, moves: moves, events: []muru.Event{
+	a.endGrace(moves)
+	return a.commit(change{split: &next, moves: moves, events: []muru.Event{
 		a.event(muru.LevelNotice, muru.SplitChanged, a.name, by, eventSplitChanged(next, by.who())),
 	}})
 }
 
 // mayServe refuses traffic to a release without workers.
 func mayServe(r *release) error {
-	if !r.State.Live() || r.stopping != nil {
+	if !r.State.Live() || r.stopping != nil || r.backend == nil {
 		state := r.State.String()
-		if r.stopping != nil {
+		hint := "deploy its source again: muru deploy " + r.ID.App + " DIRECTORY --hold"
+		switch {
+		case r.stopping != nil:
 			state = "being stopped"
+		case r.State.Live():
+			state, hint = "starting again", "ask again in a moment: muru status "+r.ID.App
 		}
 		return muru.Errorf(muru.KindRefused, "%s is %s: it is not ready to serve", r.ID, state).
-			WithHint("deploy its source again: muru deploy %s DIRECTORY --hold", r.ID.App)
+			WithHint("%s", hint)
 	}
 	return nil
 }
@@ -92,7 +95,7 @@ func (e *Engine) Promote(ctx context.Context, q ReleaseRequest) (muru.Release, R
 		}
 		var serving muru.Release
 		var report Report
-		err = a.do(ctx, func() error {
+		err = a.ask(ctx, func() error {
 			r, err := a.release(q.Release)
 			if err == nil {
 				report, err = a.promote(r, q)
@@ -115,11 +118,14 @@ func (a *actor) promote(r *release, q ReleaseRequest) (Report, error) {
 		if a.split.Baseline() == r.ID && len(a.split.Arms) == 1 {
 			return reportServesAlready(r.ID), nil
 		}
-		return reportPromoted(r.ID, a.serveAll(r, q.Caller, nil)), nil
+		old, err := a.serveAll(r, q.Caller, nil)
+		return reportPromoted(r.ID, old), err
 	}
 	l := a.live
 	message := messagePromotedBy(q.who(), l.Share, l.Step.Number, l.Step.Of, q.Reason)
 	number := l.Number
-	a.promoteLive(q.Caller, message)
+	if err := a.promoteLive(q.Caller, message); err != nil {
+		return "", err
+	}
 	return reportState(a.view.Load().rollout(number)), nil
 }

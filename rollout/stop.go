@@ -17,7 +17,7 @@ func (e *Engine) StopRelease(ctx context.Context, q ReleaseRequest) (muru.Releas
 		}
 		report := reportStopped(q.Release.String())
 		var gone <-chan struct{}
-		err = a.do(ctx, func() error {
+		err = a.ask(ctx, func() error {
 			r, err := a.release(q.Release)
 			if err != nil {
 				return err
@@ -39,6 +39,9 @@ func (e *Engine) StopRelease(ctx context.Context, q ReleaseRequest) (muru.Releas
 			return muru.Release{}, "", err
 		}
 		if err := a.waitFor(ctx, gone); err != nil {
+			return muru.Release{}, "", err
+		}
+		if err := a.do(ctx, a.written); err != nil {
 			return muru.Release{}, "", err
 		}
 		r, err := e.Release(q.Release)
@@ -81,8 +84,15 @@ func (a *actor) mayStop(r *release) error {
 func (a *actor) stopRelease(r *release, by Caller) {
 	stopping := make(chan struct{})
 	r.stopping = stopping
-	a.commit(change{route: true})
+	started := r.started
+	if r.backend == nil && r.cancel != nil {
+		r.cancel() // it was being started again after a restart
+	} else {
+		started = nil
+	}
+	_ = a.commit(change{table: true})
 	a.e.spawn(func() {
+		_ = a.waitFor(a.e.ctx, started)
 		_, err := a.e.host.Stop(a.e.ctx, r.ID)
 		a.tell(func() {
 			defer close(stopping)
@@ -91,8 +101,8 @@ func (a *actor) stopRelease(r *release, by Caller) {
 				message = "stop: " + err.Error()
 			}
 			r.stopping, r.backend = nil, nil
-			a.commit(change{
-				moves:  []move{{r, muru.Stopped, message}},
+			_ = a.commit(change{ // the workers are gone, whatever can be written
+				moves:  []move{{release: r, to: muru.Stopped, message: message}},
 				events: []muru.Event{a.event(muru.LevelNotice, muru.ReleaseStopped, r.ID.String(), by, eventStopped(by.who()))},
 			})
 		})
@@ -109,7 +119,7 @@ func (e *Engine) StopApp(ctx context.Context, by Caller, app string) (muru.App, 
 		}
 		report := reportStoppedAlready(app)
 		var starts, stops []<-chan struct{}
-		err = a.do(ctx, func() error {
+		err = a.urge(ctx, func() error {
 			if a.running() {
 				report = reportStopped(app)
 				starts = a.switchOff(by)
@@ -136,12 +146,12 @@ func (e *Engine) StopApp(ctx context.Context, by Caller, app string) (muru.App, 
 		if err == nil {
 			err = a.do(ctx, func() error {
 				if len(stops) > 0 {
-					a.commit(change{events: []muru.Event{
+					_ = a.commit(change{route: true, events: []muru.Event{
 						a.event(muru.LevelNotice, muru.AppStopped, app, by, eventAppStopped(by.who(), len(stops))),
 					}})
 				}
 				snapshot = a.snapshot()
-				return nil
+				return a.written()
 			})
 		}
 		return snapshot, report, err
@@ -182,16 +192,16 @@ func (a *actor) switchOff(by Caller) (starts []<-chan struct{}) {
 	for _, r := range a.releases {
 		switch r.State {
 		case muru.Serving:
-			c.moves = append(c.moves, move{r, muru.Held, ""})
+			c.moves = append(c.moves, move{release: r, to: muru.Held})
 		case muru.Draining:
-			c.moves = append(c.moves, move{r, muru.Warm, ""})
+			c.moves = append(c.moves, move{release: r, to: muru.Warm})
 		case muru.Starting:
 			r.cancel()
 			starts = append(starts, r.started)
 		}
 	}
 	a.splitRun = 0
-	a.commit(c)
+	_ = a.commit(c) // in urge
 	return starts
 }
 

@@ -322,6 +322,40 @@ func eventPaused(number int, who string, s muru.Share, reason string) string {
 	return fmt.Sprintf("rollout %d %s", number, messageBy(who, s, reason))
 }
 
+// eventRestored says that a rollout goes on after a restart.
+func eventRestored(number int, s muru.Step) string {
+	return fmt.Sprintf("rollout %d goes on after a restart: %s, %s of %s served", number, s,
+		muru.FormatMeasured(s.Elapsed), muru.FormatDuration(s.Hold))
+}
+
+// eventUnbound says that a gate has lost its function until its recipe is
+// there again; run is 0 for what no recipe started.
+func eventUnbound(number int, gate string, run int) string {
+	text := fmt.Sprintf("rollout %d: gate %s waits for its recipe", number, gate)
+	if run != 0 {
+		text += fmt.Sprintf(", run %d", run)
+	}
+	return text
+}
+
+func eventDiskFull(path string) string {
+	if path == "" {
+		path = "the state"
+	}
+	return path + ": changes are refused, traffic goes on"
+}
+
+// Restarts.
+
+const (
+	causeStoppedWhileStarting = "muru stopped while it started"
+	messageStoppedWhileDrain  = "muru stopped while it drained"
+)
+
+func messageArmFailed(which string, id muru.ReleaseID, cause string) string {
+	return fmt.Sprintf("%s %s did not start again: %s", which, id.Name(), cause)
+}
+
 func eventRunStarted(file, args, who string) string {
 	if args != "" {
 		file += " " + args

@@ -10,6 +10,7 @@ import (
 
 	"muru"
 	"muru/rollout/rollouttest"
+	"muru/store"
 )
 
 // A world is an engine with fakes around it, in a synctest bubble.
@@ -20,6 +21,10 @@ type world struct {
 	host *rollouttest.Host
 	log  *Log
 	e    *Engine
+
+	path  string // of the state file; empty: everything is in memory
+	bolt  *store.Bolt
+	wraps func(store.Store) store.Store // between engine and file; nil: nothing
 }
 
 // inWorld runs fn in a bubble whose time is virtual.
@@ -29,7 +34,7 @@ func inWorld(t *testing.T, fn func(w *world)) {
 		w := &world{t: t, ctx: t.Context(), edge: &rollouttest.Edge{}, host: &rollouttest.Host{}}
 		w.log = NewLog(nil, 0)
 		reporter := NewReporter(w.log)
-		w.e = New(Options{Edge: w.edge, Host: w.host, Log: w.log, Reporter: reporter})
+		w.e = New(Options{Edge: w.edge, Host: w.host, Log: w.log, Reporter: reporter, Bug: panicked})
 		fn(w)
 		w.invariants()
 		if err := w.e.Close(context.Background()); err != nil {
@@ -37,6 +42,9 @@ func inWorld(t *testing.T, fn func(w *world)) {
 		}
 	})
 }
+
+// panicked is what tests do about illegal moves.
+func panicked(message string) { panic(message) }
 
 // invariants checks what must hold at all times.
 func (w *world) invariants() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
 
 	"muru"
 )
@@ -33,15 +34,19 @@ func Args(file string, fn *starlark.Function, args []string) (starlark.Tuple, []
 }
 
 // CheckArgs is what can be said about args before the recipe is executed:
-// everything, unless a default of main is computed. Errors are *muru.Error
+// everything, unless a default of main is computed. A file that defines
+// functions, but no main, and does nothing else is refused, too. Errors are *muru.Error
 // of kind usage.
 func (f *File) CheckArgs(args []string) error {
 	def := f.source.definition("main")
 	if def == nil {
-		if len(args) > 0 && !slices.Contains(f.source.exported(), "main") {
+		if slices.Contains(f.source.exported(), "main") {
+			return nil
+		}
+		if len(args) > 0 {
 			return muru.Errorf(muru.KindUsage, "%s: takes no arguments: it defines no main", f.source.name)
 		}
-		return nil
+		return f.checkRuns()
 	}
 	params := definedParams(def)
 	if slices.ContainsFunc(params, func(p parameter) bool { return !p.known() }) {
@@ -51,6 +56,31 @@ func (f *File) CheckArgs(args []string) error {
 		return err
 	}
 	return nil
+}
+
+// checkRuns refuses a file without main that would do nothing: it holds
+// functions, which nobody calls. It is a module, or its main is misspelled.
+func (f *File) checkRuns() error {
+	var functions []string
+	for _, stmt := range f.source.tree.Stmts {
+		switch stmt := stmt.(type) {
+		case *syntax.DefStmt:
+			functions = append(functions, stmt.Name.Name)
+		case *syntax.LoadStmt:
+		default:
+			if docOf([]syntax.Stmt{stmt}) == "" {
+				return nil
+			}
+		}
+	}
+	if len(functions) == 0 {
+		return nil
+	}
+	err := muru.Errorf(muru.KindUsage, "%s: there is nothing to run: it defines no main", f.source.name)
+	if near := Suggest("main", functions); near != "" {
+		return err.WithHint("is %s meant to be main?", near)
+	}
+	return err.WithHint("def main(): is what runs")
 }
 
 // WantsHelp reports whether args ask for the usage of a recipe: --help or -h

@@ -11,6 +11,9 @@
 //   - [Runtime] is the configuration of a place where recipes run; [File] is
 //     a recipe that was read, checked and linked with all it loads, and has
 //     not been executed. [File.Run] executes it, [File.Usage] is its help.
+//   - [Session] runs one input after the other with names that persist;
+//     [Incomplete] says whether an input goes on. input.go says how inputs
+//     are compiled.
 //   - [Limits] bound a run: steps, wall time, memory.
 //   - [Call] calls a Starlark function from Go on a thread of its own: gate
 //     functions, branches of parallel, polls. [Freeze] comes first.
@@ -26,7 +29,8 @@
 // none misses its context, its limits, Print, Load or the caller's Setup. A
 // thread is used by one goroutine; the only thing that reaches it from
 // outside is its context, whose end stops the interpreter before its next
-// step. Values that another thread will see are frozen first.
+// step. Values that another thread will see are frozen first. A session owns
+// its variables; each of its inputs is a run.
 //
 // # What cannot be stopped
 //

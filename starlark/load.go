@@ -132,6 +132,9 @@ func (l *linker) load(src *source, stmt *syntax.LoadStmt) (*source, error) {
 	} else {
 		data, err := readSource(open, module.name)
 		if err != nil {
+			if err.Kind == muru.KindNotFound && module.std == "" && !src.input {
+				err = err.WithHint("the path of a load starts beside the file it stands in, %s", src.name)
+			}
 			return nil, fail(err)
 		}
 		if err := l.link(module, data); err != nil {

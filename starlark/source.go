@@ -60,7 +60,7 @@ func (src *source) compile(data []byte, predeclared starlark.StringDict) (failur
 	tree, err := dialect.Parse(src.name, data, 0)
 	if err != nil {
 		if e, ok := errors.AsType[syntax.Error](err); ok {
-			return usageAt(e.Pos, "", "%s", e.Msg)
+			return usageAt(e.Pos, syntaxHint(data, e), "%s", e.Msg)
 		}
 		return usageAt(syntax.Position{}, "", "%s: %v", src.name, err)
 	}
@@ -123,7 +123,7 @@ func (src *source) resolveError(tree *syntax.File, err error, predeclared starla
 	word := func(e resolve.Error) (message, hint string) {
 		name, ok := undefined[positionOf(e.Pos)]
 		if !ok {
-			return e.Msg, ""
+			return e.Msg, notStarlark[statementAt(tree, e.Pos)]
 		}
 		return "undefined: " + name, hintFor(name, visibleNames(tree, e.Pos, predeclared))
 	}

@@ -44,13 +44,18 @@ func TestWorkerThatBreaksItsProtocolFailsOneRequest(t *testing.T) {
 			if a.header.Get("Set-Cookie") != "" {
 				t.Error("the forged cookie came through")
 			}
-			for range 20 { // a surplus answer is noticed when its thread is next used
-				if next := s.get("/", "Muru-Preview: r2"); next.body != "hello from shop@r2\n" {
+			// A surplus answer is noticed when its thread is next used. If it
+			// comes late, the next request is in that thread already and fails.
+			failed := 0
+			for range 20 {
+				if next := s.get("/", "Muru-Preview: r2"); next.code == 502 && c.path == "/answers-twice" && failed == 0 {
+					failed++
+				} else if next.body != "hello from shop@r2\n" {
 					t.Errorf("the next request is answered %+v", next)
 				}
 			}
 			if c.crashed != "" {
-				s.waitEvent("worker.crashed", `^shop@r2 worker \d \(pid \d+\) died: broke the protocol: `+regexp.QuoteMeta(c.crashed)+`; replaced by pid \d+; last requests: .*`+c.path)
+				s.waitEvent("worker.crashed", `^shop@r2 worker \d \(pid \d+\) died: broke the protocol: `+regexp.QuoteMeta(c.crashed)+`; replaced by pid \d+; last requests: /`)
 			} else if n := len(s.events("worker.crashed")); n != crashes {
 				t.Errorf("crashed: %q", s.events("worker.crashed")[crashes:])
 			}

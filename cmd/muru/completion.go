@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,14 +50,26 @@ releases, rollouts and runs of the muru that serves.
 	}
 }
 
-// bashCompletion prints the script for bash. Bash breaks words at "@", so
-// that "shop@r6" would be three: the script takes it out of the breaks.
+// bashExtra follows cobra's script. Bash breaks words at "@", so that
+// "shop@r6" would be three: "@" is taken out of the breaks. And what the
+// package bash-completion would bring along is there when it is not.
+const bashExtra = `
+COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}
+if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref() {
+        cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+        words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+    }
+fi
+`
+
+// bashCompletion prints the script for bash.
 func bashCompletion(c *cli, root *cobra.Command) error {
 	var script bytes.Buffer
 	if err := root.GenBashCompletionV2(&script, true); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
-	_, err := fmt.Fprintf(c.stdout, "%s\nCOMP_WORDBREAKS=${COMP_WORDBREAKS//@/}\n", script.String())
+	_, err := io.WriteString(c.stdout, script.String()+bashExtra)
 	return err
 }
 
@@ -84,7 +97,7 @@ func (v *command) addCompletion(cmd *cobra.Command) {
 			if a.param.Type.String() == "release" && len(args) > 0 {
 				return v.releasesOf(args[0], word), cobra.ShellCompDirectiveNoFileComp
 			}
-			return begin(quotedWords(a.param.Type.String()), word), cobra.ShellCompDirectiveNoFileComp
+			return beginningWith(quotedWords(a.param.Type.String()), word), cobra.ShellCompDirectiveNoFileComp
 		}
 		if err := cmd.RegisterFlagCompletionFunc(flagName(a.param), complete); err != nil {
 			panic("BUG: " + err.Error())
@@ -92,8 +105,7 @@ func (v *command) addCompletion(cmd *cobra.Command) {
 	}
 }
 
-// liveNames are the names of what there is that a parameter of this type
-// takes.
+// names are the names of what there is that a parameter of this type takes.
 func (v *command) names(typ, param, word string) []string {
 	s, ok := v.cli.stateForCompletion(v.state)
 	if !ok {
@@ -119,7 +131,7 @@ func (v *command) names(typ, param, word string) []string {
 			}
 		}
 	}
-	return begin(names, word)
+	return beginningWith(names, word)
 }
 
 // releasesOf are the short names of the releases of the app that target is,
@@ -140,7 +152,7 @@ func (v *command) releasesOf(target, word string) []string {
 			names = append(names, r.Name+end)
 		}
 	}
-	return begin(names, word)
+	return beginningWith(names, word)
 }
 
 // completeRuns completes the number of a run; all of them, or those that
@@ -161,7 +173,7 @@ func completeRuns(c *cli, state *string, all bool) cobra.CompletionFunc {
 				names = append(names, strconv.Itoa(r.Number)+"\t"+r.File)
 			}
 		}
-		return begin(names, word), cobra.ShellCompDirectiveNoFileComp
+		return beginningWith(names, word), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -175,7 +187,7 @@ func (c *cli) stateForCompletion(stateDir string) (control.State, bool) {
 	return s, err == nil
 }
 
-// begin keeps the words that begin with prefix.
-func begin(words []string, prefix string) []string {
+// beginningWith keeps the words that begin with prefix.
+func beginningWith(words []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, prefix) })
 }

@@ -8,6 +8,7 @@ import (
 	"muru"
 	"muru/control"
 	"muru/edge"
+	"muru/store"
 )
 
 // The exit statuses of every verb.
@@ -47,7 +48,7 @@ func report(stderr io.Writer, err error) int {
 		return exitOK
 	}
 	if e, ok := errors.AsType[*exitError](err); !ok || !e.told {
-		fmt.Fprintln(stderr, "muru: "+control.ErrorText(err))
+		fmt.Fprintln(stderr, "muru: "+errorText(err))
 	}
 	return exitStatus(err)
 }
@@ -63,7 +64,7 @@ func exitStatus(err error) int {
 		return exitFailed
 	}
 	for _, unavailable := range []error{
-		edge.ErrPortTaken, errStateLocked,
+		edge.ErrPortTaken, errStateLocked, control.ErrSocketTaken, store.ErrLocked,
 		control.ErrNoDaemon, control.ErrDaemonGone, control.ErrOtherVersion, control.ErrStopping,
 	} {
 		if errors.Is(err, unavailable) {
@@ -80,3 +81,7 @@ func exitStatus(err error) int {
 	}
 	return exitFailed
 }
+
+// errorText renders err as people see it: position, stack, details and the
+// way out.
+func errorText(err error) string { return control.ErrorText(err) }

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +19,8 @@ import (
 	"muru/edge"
 	"muru/host"
 	"muru/rollout"
+	script "muru/starlark"
+	"muru/store"
 )
 
 // The deadlines of the shutdown, in its order.
@@ -24,24 +28,31 @@ const (
 	drainEdgeFor  = 15 * time.Second // requests that are being answered
 	stopEngineFor = 5 * time.Second
 	stopHostFor   = 10 * time.Second // workers that finish, then end
+	closeFilesFor = 5 * time.Second
 )
 
-// keepEvents is how many events the log keeps.
-const keepEvents = 100_000
+// eventsInMemory is how many events are answered from memory; older ones are
+// read from the store.
+const eventsInMemory = 100_000
 
-// A house is everything that serves: event log, edge, host and engine in one
-// process, on one state directory.
+// A house is everything that serves: store, event log, edge, host and engine
+// in one process, on one state directory. It is opened, restored, and then
+// listens; Close takes it down in the opposite order.
 type house struct {
-	state  string
-	token  string // by which our own requests learn which release answered
-	engine *rollout.Engine
-	events *rollout.Log
-	edge   *edge.Edge
-	host   *host.Host
+	state    string
+	token    string // by which our own requests learn which release answered
+	log      *slog.Logger
+	store    *store.Bolt
+	events   *rollout.Log
+	reporter *rollout.Reporter
+	edge     *edge.Edge
+	host     *host.Host
+	engine   *rollout.Engine
+	keep     rollout.Policy // what is kept of the past
 
-	address string // that the edge listens on
-	served  chan error
-	close   []func(context.Context) error // in the order of shutdown
+	address string     // the first that the edge listens on
+	served  chan error // why serving ended
+	undo    []func(context.Context) error
 }
 
 var (
@@ -49,112 +60,176 @@ var (
 	_ rollout.Host = (*host.Host)(nil)
 )
 
-// openHouse builds and starts everything on the state directory, "" for a
-// temporary one, and listens on listen. The caller closes it.
-func openHouse(ctx context.Context, state, listen string) (h *house, err error) {
-	h = &house{token: rand.Text(), served: make(chan error, 1)}
+// openHouse opens everything on the state directory, "" for a temporary one.
+// Nothing serves yet. The caller closes it.
+func openHouse(ctx context.Context, state string) (h *house, err error) {
+	h = &house{token: rand.Text(), keep: defaultRetention(), served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close(context.WithoutCancel(ctx)))
 			h = nil
 		}
 	}()
-	unlock, err := h.openState(state)
-	if err != nil {
+	if err := h.openState(state); err != nil {
 		return h, err
 	}
 	diagnostics := &lumberjack.Logger{Filename: filepath.Join(h.state, "muru.log"), MaxSize: 10, MaxBackups: 2}
 	access := &lumberjack.Logger{Filename: filepath.Join(h.state, "access.log"), MaxSize: 100, MaxBackups: 3}
-	log := slog.New(slog.NewJSONHandler(diagnostics, nil))
-	h.close = append(h.close, func(context.Context) error { return errors.Join(access.Close(), diagnostics.Close()) }, unlock)
+	h.atClose(closeFilesFor, func(context.Context) error { return errors.Join(access.Close(), diagnostics.Close()) })
+	h.log = slog.New(slog.NewJSONHandler(diagnostics, nil))
 
-	h.events = rollout.NewLog(rollout.RealClock{}, keepEvents)
-	reporter := rollout.NewReporter(h.events)
-	h.edge = edge.New(edge.Options{AccessLog: access, Token: h.token, Log: log})
-	h.host = host.New(host.Options{StateDir: h.state, Reporter: reporter, Log: log})
+	if err := h.openStore(ctx); err != nil {
+		return h, err
+	}
+	h.reporter = rollout.NewReporter(h.events)
+	h.edge = edge.New(edge.Options{AccessLog: access, Token: h.token, Log: h.log})
+	h.host = host.New(host.Options{StateDir: h.state, Reporter: h.reporter, Log: h.log})
 	if err := h.host.Open(ctx); err != nil {
 		return h, err
 	}
-	h.before(stopHostFor, h.host.Close)
+	h.atClose(stopHostFor, h.host.Close)
 	h.engine = rollout.New(rollout.Options{
-		Edge: h.edge, Host: h.host, Clock: rollout.RealClock{}, Log: h.events, Reporter: reporter,
+		Edge: h.edge, Host: h.host, Clock: rollout.RealClock{}, Log: h.events, Reporter: h.reporter,
+		Bug: func(text string) { h.log.Error("BUG", "in", "rollout", "text", text) },
 	})
-	h.before(stopEngineFor, h.engine.Close)
-	addr, err := h.edge.Listen(ctx, listen)
-	if err != nil {
-		return h, err
-	}
-	h.address = addr.String()
-	h.before(drainEdgeFor, h.edge.Close)
-	go func() { h.served <- h.edge.Serve() }() // ends when edge.Close has closed the listener
-	h.before(drainEdgeFor, func(context.Context) error { return nil })
-	reporter.Report(muru.Event{
-		Kind: muru.DaemonStarted, Subject: "muru",
-		Message: fmt.Sprintf("%s, pid %d, 0 apps", version, os.Getpid()),
-	})
+	h.atClose(stopEngineFor, h.engine.Close)
 	return h, nil
+}
+
+// openStore opens the store and the event log in it.
+func (h *house) openStore(ctx context.Context) (err error) {
+	path := filepath.Join(h.state, "muru.db")
+	if h.store, err = store.Open(path, store.Options{}); err != nil {
+		return err
+	}
+	h.atClose(closeFilesFor, func(context.Context) error { return h.store.Close() })
+	h.events, err = rollout.OpenLog(ctx, h.store, rollout.LogOptions{Clock: rollout.RealClock{}, Max: eventsInMemory, Path: path})
+	if err != nil {
+		return fmt.Errorf("open the event log: %w", err)
+	}
+	h.atClose(closeFilesFor, h.events.Close)
+	return nil
+}
+
+// restore brings back what served, was held and was kept warm when the last
+// muru on this state directory ended, and returns when what serves is ready
+// or has failed.
+func (h *house) restore(ctx context.Context) error {
+	if err := h.engine.Restore(ctx); err != nil {
+		return fmt.Errorf("restore the state in %s: %w", h.state, err)
+	}
+	h.reporter.Report(muru.Event{
+		Kind: muru.DaemonStarted, Subject: "muru",
+		Message: fmt.Sprintf("%s, pid %d, %d apps", version, os.Getpid(), len(h.engine.Apps())),
+	})
+	return nil
+}
+
+// listen opens the listeners and serves on them until Close.
+func (h *house) listen(ctx context.Context, addresses ...string) error {
+	for i, address := range addresses {
+		addr, err := h.edge.Listen(ctx, address)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			h.address = addr.String()
+			h.atClose(drainEdgeFor, h.edge.Close)
+		}
+	}
+	ended := make(chan struct{}) // closed when Serve has returned
+	go func() {
+		defer close(ended)
+		h.served <- h.edge.Serve() // has room for it
+	}()
+	h.atClose(drainEdgeFor, func(ctx context.Context) error {
+		err := h.edge.Close(ctx)
+		<-ended // Close has closed what it serves on
+		return err
+	})
+	return nil
 }
 
 // runnerOptions are what a runner in this house acts on.
 func (h *house) runnerOptions() runnerOptions {
-	return runnerOptions{Engine: h.engine, Events: h.events, Token: h.token, Address: h.address, State: h.state}
+	return runnerOptions{
+		Engine: h.engine, Events: h.events, Token: h.token, Address: h.address, State: h.state,
+		Tidy: h.tidy, Backup: h.store.Snapshot,
+		Bug: func(b script.Bug) {
+			h.log.Error("BUG", "id", b.ID, "in", "recipe", "value", fmt.Sprint(b.Value), "stack", string(b.Stack))
+		},
+	}
 }
 
-// before puts a step with its deadline in front of the steps of the shutdown.
-func (h *house) before(limit time.Duration, step func(context.Context) error) {
-	h.close = append([]func(context.Context) error{func(ctx context.Context) error {
+// atClose makes step a part of Close, before all steps there are, with a
+// deadline of its own.
+func (h *house) atClose(limit time.Duration, step func(context.Context) error) {
+	h.undo = append(h.undo, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		return step(ctx)
-	}}, h.close...)
+	})
 }
 
-// Close shuts down in order: the listener and the requests on it, the engine,
-// the workers, the logs, the state directory. Each has its own deadline, and
-// a failing step does not keep the later ones from running.
+// Close shuts down in order: the listeners and the requests on them, the
+// engine, the workers, the event log and the store, the logs, the state
+// directory. A failing step does not keep the later ones from running.
 func (h *house) Close(ctx context.Context) error {
 	var errs []error
-	for _, step := range h.close {
+	for _, step := range slices.Backward(h.undo) {
 		errs = append(errs, step(ctx))
 	}
-	h.close = nil
+	h.undo = nil
 	return errors.Join(errs...)
 }
 
-// openState makes and locks the state directory. The returned step unlocks
-// it, and removes a temporary one.
-func (h *house) openState(dir string) (func(context.Context) error, error) {
+// openState makes and locks the state directory; Close unlocks it, and removes
+// a temporary one.
+func (h *house) openState(dir string) error {
 	temporary := dir == ""
 	if temporary {
 		made, err := os.MkdirTemp("", "muru-")
 		if err != nil {
-			return nil, fmt.Errorf("make a state directory: %w", err)
+			return fmt.Errorf("make a state directory: %w", err)
 		}
 		dir = made
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("find the state directory: %w", err)
+		return fmt.Errorf("find the state directory: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
+		return stateError(dir, err)
 	}
 	h.state = dir
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("lock the state directory: %w", err)
+		return stateError(dir, err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
 		e := muru.Errorf(muru.KindFailed, "%s is in use by another muru", dir).WithHint("name another directory with --state")
 		e.Err = errStateLocked
-		return nil, e
+		return e
 	}
-	return func(context.Context) error {
+	h.atClose(closeFilesFor, func(context.Context) error {
 		err := lock.Close()
 		if temporary {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 		return err
-	}, nil
+	})
+	return nil
+}
+
+// stateError says why a state directory cannot be used.
+func stateError(dir string, err error) error {
+	kind := muru.KindFailed
+	if errors.Is(err, fs.ErrPermission) {
+		kind = muru.KindDenied
+	}
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err // the path is in the text already, and mkdir is not what people asked for
+	}
+	return muru.Errorf(kind, "the state directory %s cannot be used: %w", dir, err).WithHint("name one of your own with --state")
 }

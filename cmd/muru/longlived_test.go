@@ -26,8 +26,8 @@ func newTalk(t *testing.T) *stage {
 	return s
 }
 
-// say sends a text over a WebSocket and returns what comes back.
-func say(ctx context.Context, c *websocket.Conn, text string) (string, error) {
+// echoed sends a text over a WebSocket and returns what comes back.
+func echoed(ctx context.Context, c *websocket.Conn, text string) (string, error) {
 	if err := c.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 		return "", err
 	}
@@ -47,7 +47,7 @@ func TestWebSocketOutlivesAPromotionUntilItsDeadline(t *testing.T) {
 	defer c.CloseNow()
 	talks := func(text string) {
 		t.Helper()
-		if back, err := say(ctx, c, text); back != text || err != nil {
+		if back, err := echoed(ctx, c, text); back != text || err != nil {
 			t.Errorf("%.20q comes back as %.20q: %v", text, back, err)
 		}
 	}

@@ -119,7 +119,7 @@ func (t *terminal) progress(rollout int, line string) {
 	}
 	if t.redraw {
 		t.clear()
-		io.WriteString(t.err, cutToWidth(line, t.width-1))
+		io.WriteString(t.err, cutToWidth(line, t.width()-1))
 		t.drawn = true
 		return
 	}

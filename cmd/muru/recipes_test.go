@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"muru/control"
 )
 
 // TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
@@ -27,7 +25,7 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 		t.Run(strings.TrimSuffix(name, ".star"), func(t *testing.T) {
 			out, err := runFile(t, "../../recipes/testdata/"+name)
 			if err != nil {
-				t.Fatalf("%s\n%s", control.ErrorText(err), out)
+				t.Fatalf("%s\n%s", errorText(err), out)
 			}
 		})
 	}
@@ -61,7 +59,7 @@ func shortTempDir(t *testing.T) string {
 // openTestHouse opens a house on a port of its own and closes it at the end.
 func openTestHouse(t *testing.T) *house {
 	t.Helper()
-	h, err := openHouse(t.Context(), shortTempDir(t), "127.0.0.1:0")
+	h, err := openServing(t.Context(), shortTempDir(t), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,9 +101,9 @@ func (r *repl) findMuru(ctx context.Context, flags replFlags, here bool) (func(c
 			return nothing, err
 		}
 	}
-	h, err := openHouse(ctx, flags.state, flags.listen)
+	h, err := openServing(ctx, flags.state, flags.listen)
 	if errors.Is(err, edge.ErrPortTaken) && !here {
-		h, err = openHouse(ctx, flags.state, "127.0.0.1:0")
+		h, err = openServing(ctx, flags.state, "127.0.0.1:0")
 	}
 	if err != nil {
 		return nothing, err

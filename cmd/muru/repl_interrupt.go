@@ -93,7 +93,7 @@ func (r *repl) leave(ctx context.Context) (bool, error) {
 	}
 	switch w.ask(arrived) {
 	case abortAndCleanUp:
-		err = w.cleanUp(live, arrived)
+		err = w.cleanUp(live, arrived, func(error) {})
 		giveBack()
 		return true, err
 	case goOnWatching:

@@ -35,10 +35,13 @@ type cli struct {
 // nothing.
 func (c *cli) commands() []*cobra.Command {
 	commands := []*cobra.Command{
+		newServeCommand(c),
 		newRunCommand(c),
 		newAttachCommand(c),
 		newRunsCommand(c),
 		newCancelCommand(c),
+		newGCCommand(c),
+		newBackupCommand(c),
 		newCompletionCommand(c),
 		newReplCommand(c),
 	}
@@ -83,7 +86,8 @@ func newRoot(c *cli) *cobra.Command {
 
 // unknownVerb is the error for a word that is no verb below cmd.
 func unknownVerb(cmd *cobra.Command, word string) error {
-	err := muru.Errorf(muru.KindUsage, "%s has no verb %q", cmd.CommandPath(), word)
+	verb := strings.TrimPrefix(cmd.CommandPath()+" "+word, "muru ")
+	err := muru.Errorf(muru.KindUsage, "there is no verb %q", verb)
 	var names []string
 	for _, sub := range cmd.Commands() {
 		if !sub.Hidden {
@@ -93,7 +97,7 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 	if near := script.Suggest(word, names); near != "" {
 		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
 	}
-	return err.WithHint("%s --help lists the verbs", cmd.CommandPath())
+	return err.WithHint("%s lists the verbs", strings.Replace(cmd.CommandPath(), "muru", "muru help", 1))
 }
 
 // flagError words what pflag says of a flag.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,8 +42,10 @@ If a muru serves, the recipe runs there and this shows what it says. Ctrl-C
 on a terminal asks whether the run goes on without being watched; elsewhere
 SIGINT cancels the run and SIGHUP leaves it.
 
-Else, and with --listen or --serve, the edge and the workers live in this
-process and end with the recipe, unless --serve keeps them.`,
+Else, and with --listen or --serve, the edge and the workers live and end with
+this process: when the recipe and the rollouts it started have ended, unless
+--serve keeps them, or with the first Ctrl-C, which takes candidates out of
+traffic. Flags of muru stand before FILE, those of the recipe behind it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return muru.Errorf(muru.KindUsage, "run needs a recipe").WithHint("muru run recipes/quickstart.star")
@@ -63,16 +66,17 @@ process and end with the recipe, unless --serve keeps them.`,
 			if !ours {
 				done, err := c.runAttached(cmd.Context(), flags, args[0], args[1:])
 				if done || err != nil {
-					return err
+					return hintAtMisplacedFlag(cmd, args[0], args[1:], err)
 				}
 			}
-			return runRecipe(cmd.Context(), flags, args[0], args[1:], c.stdout, c.stderr)
+			err := runRecipe(cmd.Context(), flags, args[0], args[1:], c.stdout, c.stderr)
+			return hintAtMisplacedFlag(cmd, args[0], args[1:], err)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&flags.listen, "listen", "127.0.0.1:8080", "address the edge of this process listens on")
-	cmd.Flags().BoolVar(&flags.serve, "serve", false, "keep serving after the recipe has ended, until a signal")
+	cmd.Flags().BoolVar(&flags.serve, "serve", false, "keep serving after the recipe has ended well, until a signal")
 	cmd.Flags().BoolVar(&flags.detach, "detach", false, "start the run and leave it; muru attach shows it")
 	cmd.Flags().StringVar(&flags.state, "state", "", "state directory of the muru that serves, or for logs and sockets of this process (default: that of your muru, or a temporary one)")
 	return cmd
@@ -86,7 +90,7 @@ func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args
 	if err != nil {
 		return false, err
 	}
-	usage, err := newRunner(runnerOptions{}).check(recipe{path: path, args: args, dir: dir, by: currentUser()})
+	usage, err := newRunner(runnerOptions{}).check(recipe{path: path, args: args, dir: dir})
 	if usage != "" {
 		fmt.Fprintln(c.stdout, usage)
 	}
@@ -94,8 +98,11 @@ func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args
 		return true, err
 	}
 	m, err := c.connect(flags.state)
-	if err != nil {
-		return false, nil // no place where one could serve: not this person's problem
+	switch {
+	case err != nil && flags.detach:
+		return true, err
+	case err != nil:
+		return false, nil // there is no place where one could serve, and this needs none
 	}
 	number, err := m.StartRun(ctx, control.Run{File: path, Args: args, Dir: dir})
 	switch {
@@ -110,14 +117,30 @@ func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args
 	return true, c.attach(ctx, m, number)
 }
 
+// hintAtMisplacedFlag adds to a usage error that our flags stand before the
+// file, if args, which follow it, hold one of them.
+func hintAtMisplacedFlag(cmd *cobra.Command, file string, args []string, err error) error {
+	e, ok := err.(*muru.Error) // of the command line itself, not of a recipe
+	if !ok || e.Kind != muru.KindUsage {
+		return err
+	}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		if strings.HasPrefix(arg, "--") && cmd.Flags().Lookup(name) != nil {
+			return e.WithHint("flags of muru stand before the file: muru run --%s %s", name, file)
+		}
+	}
+	return err
+}
+
 // runRecipe checks a recipe, builds the house, runs the recipe in it and
 // takes everything down again.
 func runRecipe(ctx context.Context, flags runFlags, path string, args []string, stdout, stderr io.Writer) (err error) {
 	terminal := newTerminal(stdout, stderr)
 	defer terminal.Close()
 	rec := recipe{path: path, args: args, by: currentUser()}
-	if rec.dir, err = os.Getwd(); err != nil {
-		return fmt.Errorf("find the working directory: %w", err)
+	if rec.dir, err = workingDir(); err != nil {
+		return err
 	}
 	usage, err := newRunner(runnerOptions{}).check(rec)
 	if usage != "" {
@@ -126,11 +149,15 @@ func runRecipe(ctx context.Context, flags runFlags, path string, args []string, 
 	if usage != "" || err != nil {
 		return err
 	}
-	h, err := openHouse(ctx, flags.state, flags.listen)
+	h, err := openServing(ctx, flags.state, flags.listen)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
+	if flags.serve {
+		// Who serves wants to be reached, also while the recipe runs.
+		terminal.Say(fmt.Sprintf("the edge listens on http://%s", h.address))
+	}
 	r := newRunner(h.runnerOptions())
 	if err := r.run(ctx, rec, r.begin(rec), terminal, nil); err != nil {
 		return err
@@ -145,6 +172,21 @@ func runRecipe(ctx context.Context, flags runFlags, path string, args []string, 
 	case err := <-h.served:
 		return fmt.Errorf("serve %s: %w", h.address, err)
 	}
+}
+
+// openServing opens a house that serves what its state directory has.
+func openServing(ctx context.Context, state, address string) (*house, error) {
+	h, err := openHouse(ctx, state)
+	if err != nil {
+		return nil, err
+	}
+	if err = h.restore(ctx); err == nil {
+		err = h.listen(ctx, address)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Close(context.WithoutCancel(ctx)))
+	}
+	return h, nil
 }
 
 // currentUser names the person for events.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,13 @@ type runnerOptions struct {
 	Address string           // where the edge listens
 	State   string           // state directory, for secrets; empty: no secrets of it
 	Bug     func(script.Bug) // is told of panics; may be nil
+
+	// Listen makes the edge listen, for the site's file alone.
+	Listen func(context.Context, builtins.Listener) error
+	Limits script.Limits // of each run and input; zero: the usual ones
+
+	Tidy   func(context.Context) (control.GCReport, error) // removes what is past its retention
+	Backup func(context.Context, io.Writer) error          // copies the state file
 }
 
 // A runner is the muru of this process: runs, sessions and calls on an engine.
@@ -49,6 +57,9 @@ func newRunner(o runnerOptions) *runner {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
+	}
+	if o.Limits == (script.Limits{}) {
+		o.Limits = script.DefaultLimits()
 	}
 	return &runner{
 		o: o, started: time.Now(), host: host,
@@ -117,6 +128,22 @@ func (r *runner) Call(ctx context.Context, c control.Call, out func(control.Mess
 	return errors.Join(err, set.Close(after))
 }
 
+// GC removes what is past its retention.
+func (r *runner) GC(ctx context.Context) (control.GCReport, error) {
+	if r.o.Tidy == nil {
+		return control.GCReport{}, muru.Errorf(muru.KindRefused, "this muru keeps nothing that could be removed")
+	}
+	return r.o.Tidy(ctx)
+}
+
+// Backup writes a copy of the state file.
+func (r *runner) Backup(ctx context.Context, w io.Writer) error {
+	if r.o.Backup == nil {
+		return muru.Errorf(muru.KindRefused, "this muru has no state file")
+	}
+	return r.o.Backup(ctx, w)
+}
+
 // env is what builtins act on for somebody.
 func (r *runner) env(t *talk, dir, by string) builtins.Env {
 	return builtins.Env{
@@ -130,7 +157,7 @@ func (r *runner) runtime(set *builtins.Set, t builtins.Terminal, dir string) *sc
 	return script.New(script.Options{
 		Predeclared: set.Predeclared(),
 		Print:       t.Print,
-		Limits:      script.DefaultLimits(),
+		Limits:      r.o.Limits,
 		Stdlib:      stdlib.FS,
 		Dir:         dir,
 		Bug:         r.o.Bug,

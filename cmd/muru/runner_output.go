@@ -83,10 +83,10 @@ func (o *output) end(err error, at time.Time) {
 }
 
 // ended returns how and when the run ended, if it has.
-func (o *output) ended() (err error, at time.Time, done bool) {
+func (o *output) ended() (at time.Time, done bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.err, o.at, o.closed
+	return o.at, o.closed, o.err
 }
 
 // done is closed when the run has ended.
@@ -139,7 +139,7 @@ func (o *output) follow(ctx context.Context, out func(control.Message)) error {
 			continue
 		}
 		if changed == nil {
-			err, _, _ := o.ended()
+			_, _, err := o.ended()
 			return err
 		}
 		select {

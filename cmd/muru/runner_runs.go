@@ -52,16 +52,19 @@ func (r *runner) run(ctx context.Context, rec recipe, number int, terminal built
 		Engine: r.o.Engine, Terminal: terminal, Dir: rec.dir, Run: number, By: fmt.Sprintf("run %d", number),
 		EdgeToken: r.o.Token, EdgeAddress: r.o.Address,
 		Secret: readSecret(secretDirs(r.o.State)...), OnCall: onCall,
+		Listen: r.o.Listen, Site: r.o.Listen != nil,
 	})
 	_, err := r.runtime(set, terminal, rec.dir).Run(ctx, rec.path, rec.args)
 	if err == nil {
-		err = r.awaitRollouts(ctx, number)
+		err = set.Finish(ctx) // a run ends when its rollouts have
 	}
 	how := rollout.RunFinished
 	switch {
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		how = rollout.RunCancelled
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
 	case err != nil:
 		how = rollout.RunFailed
 		err = &recipeError{err}
@@ -77,24 +80,6 @@ func (r *runner) run(ctx context.Context, rec recipe, number int, terminal built
 		return errors.Join(err, closed)
 	}
 	return errors.Join(err, closed, r.o.Engine.EndRun(after, number, how, err))
-}
-
-// awaitRollouts waits until the rollouts that a run started have ended: a run
-// ends only then. How they ended is not the run's failure.
-func (r *runner) awaitRollouts(ctx context.Context, number int) error {
-	rollouts, err := r.o.Engine.Rollouts("")
-	if err != nil {
-		return fmt.Errorf("list the rollouts of run %d: %w", number, err)
-	}
-	for _, ro := range rollouts {
-		if ro.Run != number || !ro.Live() {
-			continue
-		}
-		if _, err := r.o.Engine.WaitRollout(ctx, ro.Number, nil); err != nil && ctx.Err() != nil {
-			return fmt.Errorf("wait for rollout %d of run %d: %w", ro.Number, number, err)
-		}
-	}
-	return nil
 }
 
 // A daemonRun is a run that nobody needs to watch.
@@ -147,7 +132,7 @@ func (r *runner) StartRun(ctx context.Context, q control.Run) (int, error) {
 func (r *runner) forgetRuns() {
 	var ended []int
 	for n, run := range r.runs {
-		if _, _, done := run.output.ended(); done {
+		if _, done, _ := run.output.ended(); done {
 			ended = append(ended, n)
 		}
 	}
@@ -196,7 +181,7 @@ func (r *runner) CancelRun(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	if _, _, done := run.output.ended(); done {
+	if _, done, _ := run.output.ended(); done {
 		return muru.Errorf(muru.KindRefused, "run %d has ended", n)
 	}
 	run.cancel(cancelledBy{callerName(ctx)})
@@ -220,7 +205,7 @@ func (run *daemonRun) info() control.RunInfo {
 		Number: run.number, File: run.recipe.path, Args: run.recipe.args, Dir: run.recipe.dir, By: run.recipe.by,
 		State: control.RunRunning, Started: run.begun.UTC(),
 	}
-	err, at, done := run.output.ended()
+	at, done, err := run.output.ended()
 	if !done {
 		return info
 	}

@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,13 +27,20 @@ func (e interruptedError) Error() string {
 type signals struct {
 	mu     sync.Mutex
 	taken  chan os.Signal // nil: nobody took them
-	asked  bool
+	asked  time.Time      // when the first one ended the context
 	cancel context.CancelCauseFunc
 }
 
+// sameSignalFor is how long after the first signal another one is taken for
+// the same: timeout(1) sends its signal to the process and again to its group,
+// and a closed terminal sends several kinds at once.
+const sameSignalFor = time.Second
+
 // untilSignal returns a context that the first SIGINT, SIGTERM or SIGHUP that
-// nobody took ends. A second one ends the process at once: whoever asks twice
-// does not want to wait for a drain. The caller calls stop at the end.
+// nobody took ends. A later one ends the process at once: whoever asks twice
+// does not want to wait for a drain, though it leaves workers that end by
+// themselves and a temporary directory that stays. The caller calls stop at the
+// end.
 func untilSignal(ctx context.Context) (_ context.Context, s *signals, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s = &signals{cancel: cancel}
@@ -70,11 +78,13 @@ func (s *signals) deliver(sig os.Signal) {
 		}
 		return
 	}
-	if s.asked {
+	switch {
+	case s.asked.IsZero():
+		s.asked = time.Now()
+		s.cancel(interruptedError{sig})
+	case time.Since(s.asked) > sameSignalFor:
 		os.Exit(exitInterrupted)
 	}
-	s.asked = true
-	s.cancel(interruptedError{sig})
 }
 
 // take makes signals arrive at the returned channel until giveBack is called,

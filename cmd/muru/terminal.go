@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -30,7 +29,7 @@ type terminal struct {
 	out    io.Writer
 	err    io.Writer
 	redraw bool
-	width  int
+	width  func() int        // of the terminal now: people resize it
 	drawn  bool              // a progress line stands on the terminal
 	last   map[int]time.Time // rollout: when its progress was printed plainly
 }
@@ -42,9 +41,11 @@ func newTerminal(out, errs io.Writer) *terminal {
 	if f, ok := errs.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		dumb := os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" || os.Getenv("NO_COLOR") != ""
 		t.redraw = !dumb
-		t.width = 80
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			t.width = w
+		t.width = func() int {
+			if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+				return w
+			}
+			return 80
 		}
 	}
 	return t
@@ -72,7 +73,7 @@ func (t *terminal) Progress(r muru.Rollout) {
 	}
 	if t.redraw {
 		t.clear()
-		io.WriteString(t.err, cutToWidth(builtins.ProgressLine(r), t.width-1))
+		io.WriteString(t.err, cutToWidth(builtins.ProgressLine(r), t.width()-1))
 		t.drawn = true
 		return
 	}
@@ -102,7 +103,8 @@ func (t *terminal) clear() {
 	}
 }
 
-// cutToWidth keeps a line from wrapping, which redrawing could not undo.
+// cutToWidth keeps a line from wrapping, which redrawing could not undo. It
+// cuts between words: half a number would be read as a number.
 func cutToWidth(line string, width int) string {
 	line = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -110,9 +112,13 @@ func cutToWidth(line string, width int) string {
 		}
 		return r
 	}, line)
-	for utf8.RuneCountInString(line) > max(width, 1) {
-		_, size := utf8.DecodeLastRuneInString(line)
-		line = line[:len(line)-size]
+	letters := []rune(line)
+	if len(letters) <= width {
+		return line
 	}
-	return line
+	letters = letters[:max(width-1, 0)] // room for the ellipsis
+	if i := strings.LastIndexByte(string(letters), ' '); i > 0 {
+		return strings.TrimRight(string(letters)[:i], " ,(") + "…"
+	}
+	return string(letters) + "…"
 }

@@ -90,9 +90,10 @@ func TestPrintCallShowsTheCallOfARecipe(t *testing.T) {
 
 func TestWhatDoesNotParseIsAUsageErrorAndStartsNothing(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{`frobnicate`, "muru: muru has no verb \"frobnicate\"\nhint: muru --help lists the verbs\n"},
-		{`deplyo shop`, "muru: muru has no verb \"deplyo\"\nhint: did you mean muru deploy?\n"},
-		{`rollout cannary shop@r6`, "muru: muru rollout has no verb \"cannary\"\nhint: did you mean muru rollout canary?\n"},
+		{`frobnicate`, "muru: there is no verb \"frobnicate\"\nhint: muru help lists the verbs\n"},
+		{`deplyo shop`, "muru: there is no verb \"deplyo\"\nhint: did you mean muru deploy?\n"},
+		{`rollout cannary shop@r6`, "muru: there is no verb \"rollout cannary\"\nhint: did you mean muru rollout canary?\n"},
+		{`rollout xyzzy`, "muru: there is no verb \"rollout xyzzy\"\nhint: muru help rollout lists the verbs\n"},
 		{`deploy`, "muru: deploy: app is missing\nhint: muru deploy APP [SOURCE] [-- COMMAND...] [flags]\n"},
 		{`promote shop@r6 shop@r7`, "muru: promote: \"shop@r7\" is one word too many\nhint: muru promote RELEASE [flags]\n"},
 		{`deploy shop . --wokers 3`, "muru: unknown flag: --wokers\nhint: did you mean --workers?\n"},

@@ -136,47 +136,65 @@ func (w *watch) interrupted(sig os.Signal, more <-chan os.Signal, end func(error
 	w.printer.pause()
 	rollouts := w.live()
 	gone := &exitError{status: exitInterrupted, told: true, err: interruptedError{sig}}
-	asks := sig == os.Interrupt && w.onTerminal() && (len(rollouts) > 0 || w.run != 0)
-	fmt.Fprintln(w.cli.stderr, w.where(rollouts))
-	if asks {
-		switch w.ask(more) {
-		case goOnWatching:
-			w.printer.resume()
-			return true, nil
-		case leaveRunning:
-			end(errLeft)
-			return false, gone
-		case abortAndCleanUp:
+	movesTraffic := len(rollouts) > 0 || w.run != 0
+	decided := leaveRunning
+	switch {
+	case sig != syscall.SIGHUP && !w.onTerminal() && movesTraffic:
+		decided = abortAndCleanUp
+		fmt.Fprintln(w.cli.stderr, w.where()+w.cancelling(rollouts))
+	default:
+		fmt.Fprintln(w.cli.stderr, w.where()+w.leaving(rollouts))
+		if sig == os.Interrupt && w.onTerminal() && movesTraffic {
+			decided = w.ask(more)
 		}
 	}
-	end(errLeft)
-	if sig == syscall.SIGHUP || w.onTerminal() && !asks {
-		return false, gone
-	}
-	if err := w.cleanUp(rollouts, more); err != nil {
-		return false, &exitError{status: exitInterrupted, err: err}
+	switch decided {
+	case goOnWatching:
+		w.printer.resume()
+		return true, nil
+	case abortAndCleanUp:
+		if err := w.cleanUp(rollouts, more, end); err != nil {
+			return false, &exitError{status: exitInterrupted, err: err}
+		}
+	case leaveRunning:
+		end(errLeft)
 	}
 	return false, gone
 }
 
 // where words where the person stopped watching:
 //
-//	interrupted at canary("shop@r6") after 12 s; rollout 7 left at 10%
-func (w *watch) where(rollouts []control.RolloutInfo) string {
+//	interrupted at canary("shop@r6") after 12 s
+func (w *watch) where() string {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	text := "interrupted"
 	if w.call != "" {
 		text += " at " + w.call
 	}
-	text += " after " + muru.FormatMeasured(time.Since(w.since).Truncate(100*time.Millisecond))
-	w.mu.Unlock()
-	if left := leftAt(rollouts); left != "" {
-		return text + "; " + left
+	return text + " after " + muru.FormatMeasured(time.Since(w.since))
+}
+
+// leaving words what is left, cancelling what is not.
+func (w *watch) leaving(rollouts []control.RolloutInfo) string {
+	switch {
+	case len(rollouts) > 0:
+		return "; " + leftAt(rollouts)
+	case w.run != 0:
+		return fmt.Sprintf("; run %d goes on", w.run)
 	}
+	return ""
+}
+
+func (w *watch) cancelling(rollouts []control.RolloutInfo) string {
 	if w.run != 0 {
-		return fmt.Sprintf("%s; run %d goes on", text, w.run)
+		return fmt.Sprintf("; cancelling run %d", w.run)
 	}
-	return text
+	var numbers []string
+	for _, r := range rollouts {
+		numbers = append(numbers, fmt.Sprintf("rollout %d", r.Number))
+	}
+	return "; aborting " + strings.Join(numbers, ", ")
 }
 
 // leftAt says where rollouts are left.
@@ -314,31 +332,43 @@ func readLine(ctx context.Context, r io.Reader) (string, error) {
 	}
 }
 
-// cleanUp cancels the run, or aborts the rollouts that a call waited for.
-// Another signal ends the waiting for it, not the cleaning up.
-func (w *watch) cleanUp(rollouts []control.RolloutInfo, more <-chan os.Signal) error {
+// cleanUp cancels the run, whose stream then ends by itself, or aborts the
+// rollouts that a call waited for. Another signal ends the waiting for it,
+// not the cleaning up.
+func (w *watch) cleanUp(rollouts []control.RolloutInfo, more <-chan os.Signal, end func(error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpFor)
 	defer cancel()
+	if w.run == 0 {
+		end(errLeft) // it would say once more how they end
+	}
 	w.printer.resume()
 	done := make(chan error, 1)
-	go func() {
-		if w.run != 0 {
-			done <- w.muru.CancelRun(ctx, w.run)
-			return
-		}
-		var errs []error
-		for _, r := range rollouts {
-			call := control.Call{Source: fmt.Sprintf("abort(%d)", r.Number)}
-			errs = append(errs, w.muru.Call(ctx, call, w.printer.show))
-		}
-		done <- errors.Join(errs...)
-	}()
+	go func() { done <- w.cancel(ctx, rollouts) }() // ends with ctx
 	select {
 	case err := <-done:
+		if w.run != 0 {
+			end(errLeft)
+		}
 		return err
 	case <-more:
 		return nil
 	}
+}
+
+func (w *watch) cancel(ctx context.Context, rollouts []control.RolloutInfo) error {
+	if w.run != 0 {
+		err := w.muru.CancelRun(ctx, w.run)
+		if err == nil {
+			w.printer.show(control.Message{Kind: control.KindSay, Text: fmt.Sprintf("run %d cancelled", w.run)})
+		}
+		return err
+	}
+	var errs []error
+	for _, r := range rollouts {
+		call := control.Call{Source: fmt.Sprintf("abort(%d)", r.Number)}
+		errs = append(errs, w.muru.Call(ctx, call, w.printer.show))
+	}
+	return errors.Join(errs...)
 }
 
 // outOfTime is the end of a watch whose time has passed.
