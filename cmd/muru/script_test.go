@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"muru": main, "talker": talker, "muru-watching": watchingMain})
+	testscript.Main(m, map[string]func(){"muru": main, "talker": talker, "browse": browse, "muru-watching": watchingMain})
 }
 
 // TestScripts runs the binary as its users do.
