@@ -43,6 +43,7 @@ func (c *cli) commands() []*cobra.Command {
 		newGCCommand(c),
 		newBackupCommand(c),
 		newCompletionCommand(c),
+		newReplCommand(c),
 	}
 	return append(commands, newVerbs(c)...)
 }
