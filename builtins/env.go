@@ -4,10 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"go.starlark.net/lib/json"
 	"go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
-	"go.starlark.net/starlarkstruct"
 
 	"muru"
 	"muru/rollout"
@@ -113,9 +111,9 @@ func New(env Env) *Set {
 	}
 	s := &Set{env: env, specs: Specs()}
 	s.predeclared = starlark.StringDict{
-		"json":   json.Module,
+		"json":   jsonModule,
 		"math":   math.Module,
-		"struct": starlark.NewBuiltin("struct", starlarkstruct.Make),
+		"struct": starlark.NewBuiltin("struct", newStruct),
 	}
 	for _, spec := range s.specs {
 		s.predeclared[spec.Name] = spec.builtin(s)

@@ -21,8 +21,18 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	for !l.edge.takes() {
+		c.Close()
+		if c, err = l.Listener.Accept(); err != nil {
+			return nil, err
+		}
+	}
 	ours := newConn(c)
-	ours.gone = func() { l.edge.conns.Delete(ours) }
+	ours.gone = func() {
+		if _, there := l.edge.conns.LoadAndDelete(ours); there {
+			l.edge.open.Add(-1)
+		}
+	}
 	l.edge.conns.Store(ours, nil)
 	return ours, nil
 }

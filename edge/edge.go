@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -26,6 +27,8 @@ type Options struct {
 	// TrustedProxies are believed about a client's address, scheme and host;
 	// [Edge.Trust] changes them.
 	TrustedProxies []netip.Prefix
+
+	maxConns int64 // connections at once; 0: what the process's limit leaves room for
 }
 
 // An Edge answers HTTP requests from the releases it is told of. All methods
@@ -44,6 +47,10 @@ type Edge struct {
 	trust  atomic.Pointer[[]netip.Prefix]
 	conns  sync.Map // *conn: of the clients that are connected
 	nobody *noReleaseStats
+
+	maxConns int64
+	open     atomic.Int64 // connections
+	crowded  atomic.Int64 // when it was last logged that there are too many, Unix ns
 
 	mu        sync.Mutex // guards what follows, and changes of table
 	stats     map[muru.ReleaseID]*releaseStats
@@ -66,6 +73,8 @@ func New(o Options) *Edge {
 		nobody:  newNoReleaseStats(),
 		stats:   map[muru.ReleaseID]*releaseStats{},
 		judges:  map[string]*judge{},
+
+		maxConns: cmp.Or(o.maxConns, maxConns()),
 	}
 	e.base, e.cut = context.WithCancelCause(context.Background())
 	e.table.Store(newTable())
