@@ -125,7 +125,7 @@ func (l *accessLog) request(q *request, now time.Time) {
 	if q.choice.preview {
 		attrs = append(attrs, slog.Bool("preview", true))
 	}
-	if q.rescued {
+	if q.rescuer != nil {
 		attrs = append(attrs, slog.Bool("rescued", true))
 	}
 	record.AddAttrs(attrs...)

@@ -232,7 +232,8 @@ func (a *answer) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, e
 		return nil, a.gone
 	}
 	a.upgraded = &upgradedConn{Conn: c, from: buffered.Reader}
-	a.upgraded.stop = context.AfterFunc(a.q.ctx, func() { a.upgraded.Close() })
+	// Not upgradedConn.Close, which needs the stop that is only being made.
+	a.upgraded.stop = context.AfterFunc(a.q.ctx, func() { c.Close() })
 	a.q.headSent(time.Now())
 	if _, err := c.Write(a.upgradeHead(header)); err != nil {
 		a.lost(err)

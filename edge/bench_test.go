@@ -96,6 +96,7 @@ type nobody struct{}
 
 func (*nobody) Done(muru.Fact)                    {}
 func (*nobody) Overdue(muru.Fact, muru.Threshold) {}
+func (*nobody) Pair(_, _ muru.Fact)               {}
 
 // BenchmarkServe is the edge's own part: no socket, no net/http server.
 func BenchmarkServe(b *testing.B) {

@@ -133,7 +133,7 @@ func (q *request) fail(now time.Time, cause error) {
 		return
 	}
 	if errors.Is(cause, muru.ErrWorkerDied) {
-		if base := q.rescuer(); base != nil {
+		if base := q.whoRescues(); base != nil {
 			q.end(now, reason.Status(), reason, true)
 			q.rescue(base)
 			return
@@ -147,18 +147,23 @@ func (q *request) fail(now time.Time, cause error) {
 // end counts the request and tells its judge.
 func (q *request) end(now time.Time, status int, reason muru.Reason, answered bool) {
 	q.status, q.reason, q.ended = status, reason, true
-	wait, started := q.x.QueueWait()
-	took := now.Sub(q.arrived)
-	if !started {
-		wait = took
-	}
 	if q.watch != nil {
 		q.watch.end(now, status, reason, answered)
+	}
+	q.count(q.choice.target, &q.x, now)
+}
+
+// count adds the request, as it was given to t in x, to t's counters.
+func (q *request) count(t *target, x *muru.Exchange, now time.Time) {
+	took := now.Sub(q.arrived)
+	wait, started := x.QueueWait()
+	if !started {
+		wait = took
 	}
 	if q.answer.headAt != 0 {
 		took = q.answer.headAt
 	}
-	q.choice.target.stats.count(status, reason, took, wait)
+	t.stats.count(q.status, q.reason, took, wait)
 }
 
 // headSent notes when the head of a stream or upgrade was there.
@@ -169,10 +174,10 @@ func (q *request) headSent(now time.Time) {
 	}
 }
 
-// rescuer returns the baseline if a request that died in its candidate may be
+// whoRescues returns the baseline if a request that died in its candidate may be
 // tried once more there: it is safe to repeat, and it was not asked for by
 // name.
-func (q *request) rescuer() *target {
+func (q *request) whoRescues() *target {
 	if q.choice.preview || !q.x.IsSafe() {
 		return nil
 	}
@@ -191,7 +196,7 @@ func (q *request) rescuer() *target {
 // candidate's failure; of this it hears nothing.
 func (q *request) rescue(base *target) {
 	q.watch = nil
-	q.rescued = true
+	q.rescuer = base
 	q.choice.target.stats.rescued.Inc()
 	q.answer.reset()
 	again := q.x.Again()
@@ -214,8 +219,7 @@ func (q *request) rescue(base *target) {
 			q.writePage(q.reason, "")
 		}
 	}
-	wait, _ := again.QueueWait()
-	base.stats.count(q.status, q.reason, now.Sub(q.arrived), wait)
+	q.count(base, again, now)
 }
 
 // settleBody makes sure that what is left of the body is never taken for the

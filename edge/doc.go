@@ -5,9 +5,10 @@
 // (serve.go) gives it an id, finds its route in the [table] (table.go) and
 // picks a release (pick.go); dispatch.go hands it to the release's
 // [muru.Backend] as a [muru.Exchange] (forward.go builds it) with an [answer]
-// (answer.go) to write to; whatever ends it, status.go turns the cause into a
-// status and a reason, page.go writes muru's own answers, watch.go tells the
-// judge, stats.go counts and accesslog.go writes one line.
+// (answer.go) to write to; whatever ends it, [muru.ReasonOf]
+// turns the cause into a reason and so a status, page.go writes muru's own
+// answers, watch.go tells the judge, stats.go counts and accesslog.go writes
+// one line.
 //
 // Who owns what: an [Edge] owns the routing table and the counters, nothing
 // else. The table is immutable behind an atomic pointer, and so is the state

@@ -21,7 +21,7 @@ type Options struct {
 	// Log gets what is wrong inside; nil: dropped.
 	Log *slog.Logger
 	// Token, when set, is this process's secret: a request that carries it as
-	// Muru-Token is told in Muru-Release which release it was picked for.
+	// Muru-Token is told in Muru-Release which release answered.
 	Token string
 	// TrustedProxies are believed about a client's address, scheme and host;
 	// [Edge.Trust] changes them.

@@ -316,3 +316,16 @@ func TestAHostileConnectionHeaderIsCheap(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+func TestATargetThatIsNoPathIsMalformed(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: says("r5")}))
+	for _, target := range []string{"foo:bar", "http:example", "*", "mailto:a@b"} {
+		conn := f.dial()
+		conn.send("GET " + target + " HTTP/1.1\r\nHost: a\r\n\r\n")
+		r := conn.response("GET")
+		if body := readAll(t, r.Body); r.StatusCode != 400 {
+			t.Errorf("%s: %s %s", target, r.Status, body)
+		}
+	}
+}

@@ -36,9 +36,9 @@ type request struct {
 
 	status    int
 	reason    muru.Reason
-	rescued   bool
-	ended     bool // counted
-	abort     bool // the connection must be cut
+	rescuer   *target // the baseline it was tried once more on; nil: it was not
+	ended     bool    // counted
+	abort     bool    // the connection must be cut
 	pageBytes int64
 }
 
@@ -65,8 +65,9 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (q *request) serve() {
 	q.findClient()
-	if path := q.r.URL.Path; q.r.Method == http.MethodConnect || path != "" && path[0] != '/' {
-		q.refuse(muru.ReasonMalformed, "") // we are no tunnel, and * is for us alone
+	if u := q.r.URL; q.r.Method == http.MethodConnect || u.Opaque != "" || u.Path != "" && u.Path[0] != '/' {
+		// We are no tunnel, * is for us alone, and net/http lets foo:bar pass.
+		q.refuse(muru.ReasonMalformed, "")
 		return
 	}
 	if q.state = q.find(); q.state == nil {
@@ -173,7 +174,11 @@ func (q *request) ownFields(h http.Header) {
 		h["Cache-Control"] = []string{privateCacheControl(h["Cache-Control"])}
 	}
 	if ch.target != nil && q.hasToken() {
-		h["Muru-Release"] = []string{ch.release.String()}
+		answering := ch.target
+		if q.rescuer != nil {
+			answering = q.rescuer
+		}
+		h["Muru-Release"] = []string{answering.stats.id.String()}
 	}
 }
 

@@ -63,6 +63,14 @@ func (f *feed) Overdue(fact muru.Fact, t muru.Threshold) {
 	}
 }
 
+// Pair implements [muru.Sink].
+func (f *feed) Pair(user, shadow muru.Fact) {
+	f.recent.done(user)
+	for _, j := range *f.judges.Load() {
+		j.Pair(user, shadow)
+	}
+}
+
 // harm hands on a crash or a kill.
 func (f *feed) harm(id muru.ReleaseID, h muru.Harm) {
 	for _, j := range *f.judges.Load() {

@@ -76,6 +76,7 @@ type CanaryRequest struct {
 	MinRequests int
 	Deadline    time.Duration // per step, from its start; 0: hold + 10m
 	OnNoData    muru.NoData
+	Shield      bool // the baseline answers in the place of the candidate's failures: see [muru.Routing]
 }
 
 // ObserveRequest is the judge without the hands.

@@ -113,6 +113,9 @@ func (t *threshold) Overdue(f muru.Fact, th muru.Threshold) {
 	}
 }
 
+// Pair implements [muru.Sink]. Copies are not weighed by this judge.
+func (t *threshold) Pair(user, _ muru.Fact) { t.Done(user) }
+
 // crossed reports whether something may have been decided: the candidate's
 // first request starts the clock of the hold, its minimum arms the gates.
 func (t *threshold) crossed(before int, a *arm) bool {
