@@ -18,9 +18,10 @@ const (
 // counted. It bounds a number that is shown, not one that decides.
 const clientsMax = 1 << 16
 
-// overdueKeep is how long a request whose client left without an answer is
-// remembered, so that it is not counted a second time when it is overdue.
-const overdueKeep = 10 * time.Minute
+// overdueKeep is how much longer than the longest limit a request whose client
+// left without an answer is remembered, so that it is not counted a second
+// time when it is overdue.
+const overdueKeep = 30 * time.Second
 
 // counts are what one arm did in one stretch of time. slow is by the index
 // of the time gate it belongs to.
@@ -69,7 +70,7 @@ type arm struct {
 	// open holds the requests counted as overdue that have not ended, left
 	// those that ended without an answer and may still become overdue.
 	open map[requestKey]time.Time
-	left map[requestKey]time.Time
+	left map[requestKey]struct{}
 
 	timeGates int
 }
@@ -77,7 +78,7 @@ type arm struct {
 func newArm(id muru.ReleaseID, timeGates int) *arm {
 	a := &arm{
 		id: id, step: newCounts(timeGates), timeGates: timeGates,
-		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]time.Time{},
+		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]struct{}{},
 	}
 	for i := range a.slots {
 		a.slots[i] = -1
@@ -85,10 +86,14 @@ func newArm(id muru.ReleaseID, timeGates int) *arm {
 	return a
 }
 
-// part returns the counts of the present part of the last five minutes.
+// part returns the counts of the part of the last five minutes that now lies
+// in; nil if that is over: a stream tells of its head only at its end.
 func (a *arm) part(now time.Time) *counts {
 	slot := now.UnixNano() / int64(recentPart)
 	i := int(slot % recentParts)
+	if slot < a.slots[i] {
+		return nil
+	}
 	if a.slots[i] != slot {
 		a.slots[i], a.parts[i] = slot, newCounts(a.timeGates)
 	}
@@ -110,7 +115,9 @@ func (a *arm) recent(now time.Time) counts {
 // both applies fn to the counts of the whole window and of its present part.
 func (a *arm) both(now time.Time, fn func(*counts)) {
 	fn(&a.step)
-	fn(a.part(now))
+	if part := a.part(now); part != nil {
+		fn(part)
+	}
 }
 
 // arrive notes whose request it is and when it came.
@@ -131,7 +138,7 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 	delete(a.open, key)
 	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
 	if gone && !counted {
-		a.left[key] = now
+		a.left[key] = struct{}{}
 	}
 	a.both(now, func(c *counts) {
 		if !counted {
@@ -180,9 +187,9 @@ func (a *arm) atWorst(gate int, limit time.Duration, inside int, now time.Time) 
 }
 
 // sweep forgets abandoned requests that can no longer become overdue.
-func (a *arm) sweep(now time.Time) {
-	for key, at := range a.left {
-		if now.Sub(at) > overdueKeep {
+func (a *arm) sweep(longest time.Duration, now time.Time) {
+	for key := range a.left {
+		if now.Sub(time.Unix(0, key.arrived)) > longest+overdueKeep {
 			delete(a.left, key)
 		}
 	}

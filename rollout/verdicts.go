@@ -16,8 +16,12 @@ type stretch struct {
 func (t *threshold) Verdicts(now time.Time) []muru.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.candidate.sweep(now)
-	t.baseline.sweep(now)
+	longest := time.Duration(0)
+	for _, l := range t.limits {
+		longest = max(longest, l.after)
+	}
+	t.candidate.sweep(longest, now)
+	t.baseline.sweep(longest, now)
 	stretches := []stretch{{t.candidate.step, t.baseline.step}}
 	if now.Sub(t.opening.At) > recentWindow {
 		if c := t.candidate.recent(now); c.requests >= t.least {
