@@ -44,6 +44,9 @@ func (e *Engine) Canary(ctx context.Context, q CanaryRequest) (muru.Rollout, Rep
 	if err != nil {
 		return muru.Rollout{}, "", err
 	}
+	if started.State == muru.Queued {
+		return started, reportQueued(started), nil
+	}
 	return started, reportStarted(started), nil
 }
 
@@ -222,9 +225,6 @@ func (a *actor) mayBeTried(id muru.ReleaseID) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.refuseWhileBusy(); err != nil {
-		return nil, err
-	}
 	refused := func(format string, args ...any) (*release, error) {
 		return nil, muru.Errorf(muru.KindRefused, format, args...)
 	}
@@ -240,7 +240,7 @@ func (a *actor) mayBeTried(id muru.ReleaseID) (*release, error) {
 	case a.baseline() == nil:
 		return nil, muru.Errorf(muru.KindRefused, "nothing serves %s: there is no baseline to compare %s with", a.name, id).
 			WithHint("muru promote %s", id)
-	case len(a.split.Arms) > 1:
+	case a.live == nil && len(a.split.Arms) > 1:
 		return nil, muru.Errorf(muru.KindRefused, "%s is split by hand (%s)", a.name, a.split).
 			WithHint("give the shares back first: split(%q, {})", a.name)
 	}

@@ -71,6 +71,7 @@ func (a *actor) commit(c change) error {
 		l.State, l.Message = c.ended.state, c.ended.message
 		l.Ended, l.Share, l.Step = a.e.clock.Now(), c.ended.share, nil
 		a.ended = append(slices.Clip(a.ended), l.Rollout)
+		a.past[l.Number] = l
 		a.live = nil
 		a.feed.detach(l.examiner.judge)
 	}
@@ -88,6 +89,9 @@ func (a *actor) commit(c change) error {
 	}
 	if c.ended != nil {
 		l.examiner.end()
+		if a.before == nil || a.before.live != l {
+			l.examiner = nil // its counts are of no use any more
+		}
 	}
 	a.endDrains(c.moves)
 	a.publish()
@@ -146,7 +150,7 @@ func (a *actor) swap() {
 		}
 	}
 	if a.live != nil {
-		r.Rollout = a.live.Number
+		r.Rollout, r.Shield = a.live.Number, a.live.plan.Shield
 	}
 	r.Marks = a.feed.marks()
 	r.Honoured = a.honouredNow()
@@ -192,8 +196,17 @@ func (a *actor) publish() {
 	if a.live != nil {
 		v.rollouts = append(slices.Clip(a.ended), a.live.snapshot())
 	}
+	for _, l := range a.queue {
+		v.rollouts = append(slices.Clip(v.rollouts), l.snapshot())
+	}
+	if !slices.IsSortedFunc(v.rollouts, byNumber) {
+		v.rollouts = slices.SortedFunc(slices.Values(v.rollouts), byNumber)
+	}
 	close(a.view.Swap(v).changed)
 }
+
+// byNumber orders rollouts as they were asked for.
+func byNumber(x, y muru.Rollout) int { return x.Number - y.Number }
 
 // snapshotOf returns a release's public part.
 func (a *actor) snapshotOf(r *release) muru.Release {

@@ -51,24 +51,47 @@ func (a *actor) failGate(v muru.Verdict) {
 	said.Data["count"], said.Data["requests"] = v.Count, v.Requests
 	said.Data["baseline_count"], said.Data["baseline_requests"] = v.BaselineCount, v.BaselineRequests
 	said.Data["limit"] = v.Limit.String()
+	if l.plan.OnFail == OnFailFreeze {
+		a.freeze(v.Message, said, a.rolloutEvent(muru.LevelError, kindFrozen, muruItself,
+			eventFrozen(l.Number, l.Share, v.Message, a.name)))
+		return
+	}
 	a.rollBackLive(messageGateFailed(l.Share, v.Message), said)
+}
+
+// freeze pauses the live rollout where it is because of what happened to it:
+// its share and its processes stay.
+func (a *actor) freeze(why string, events ...muru.Event) {
+	l := a.live
+	a.countTime(a.e.clock.Now())
+	l.frozen, l.awaitNext, l.noData = true, "", false
+	if l.State == muru.AwaitingApproval {
+		l.State = muru.Running // what it waited for is off the table
+	}
+	message := messageFrozen(l.Share, why)
+	if l.State == muru.Paused {
+		l.Message = message
+		_ = a.commit(change{step: true, events: events}) // nobody asked
+		return
+	}
+	_ = a.commit(change{state: &rolloutMove{muru.Paused, message}, events: events}) // nobody asked
 }
 
 // rollBackLive takes the candidate out of traffic and keeps it for
 // inspection. before are the events that say why.
 func (a *actor) rollBackLive(message string, before ...muru.Event) {
 	l := a.live
-	a.takeOutCandidate(&ending{muru.RolledBack, message, 0}, append(before,
+	_ = a.takeOutCandidate(&ending{muru.RolledBack, message, 0}, append(before,
 		a.rolloutEvent(muru.LevelWarning, muru.RolloutRolledBack, muruItself, eventRolledBack(l.Number, message))))
 }
 
 // takeOutCandidate ends the live rollout with all traffic on the baseline.
-func (a *actor) takeOutCandidate(end *ending, events []muru.Event) {
+func (a *actor) takeOutCandidate(end *ending, events []muru.Event) error {
 	l := a.live
 	next, _ := muru.NewSplit("", l.Baseline)
 	moves := a.leaving(next, muru.Held, eventRollout(l.Number, end.message))
 	delete(a.honoured, l.Baseline.Number)
-	_ = a.commit(change{split: &next, moves: moves, ended: end, events: events}) // never asked for by ask
+	return a.commit(change{split: &next, moves: moves, ended: end, events: events})
 }
 
 // promoteLive ends the live rollout with all traffic on the candidate.
@@ -82,7 +105,7 @@ func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) err
 func (a *actor) abortLive(by Caller, reason string) Report {
 	l := a.live
 	number, message := l.Number, messageBy(by.who(), l.Share, reason)
-	a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
+	_ = a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
 		a.rolloutEvent(muru.LevelWarning, muru.RolloutAborted, by, eventRollout(number, message)),
 	})
 	return reportState(a.view.Load().rollout(number))

@@ -29,6 +29,7 @@ type live struct {
 	unproven  bool   // a person let a step go on without proof
 	awaitNext string // what an approval would begin: a step or "promotion"
 	noData    bool   // it waits because a step had no data
+	frozen    bool   // a gate failed and its share was kept
 
 	owed    bool      // the step's share was in force before muru was started again
 	savedAt time.Time // when its progress was
@@ -40,14 +41,42 @@ const promotion = "promotion"
 
 // startRollout makes the rollout and puts its first step in force.
 func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, error) {
-	r, err := a.mayBeTried(q.Release)
+	if q.Shield && a.route.Sticky > 0 {
+		return muru.Rollout{}, muru.Errorf(muru.KindRefused, "%s is sticky: a client stays on its release, and the baseline cannot answer for it", a.name).
+			WithHint("app(%q, sticky = None)", a.name)
+	}
+	queued, err := a.resolve(q, gates)
 	if err != nil {
 		return muru.Rollout{}, err
 	}
-	base := a.split.Baseline()
+	if queued != nil {
+		remember(a.e, q.Caller, queued.Number)
+		return queued.snapshot(), nil
+	}
+	if a.live == nil {
+		if _, err := a.mayBeTried(q.Release); err != nil {
+			return muru.Rollout{}, err
+		}
+	}
+	l := a.newLive(q, gates)
+	if a.live != nil {
+		if err := a.supersede(q.Caller, l.String()); err != nil {
+			a.e.forgetRollout(l.Number)
+			return muru.Rollout{}, err
+		}
+	}
+	if err := a.begin(l); err != nil {
+		return muru.Rollout{}, err
+	}
+	remember(a.e, q.Caller, l.Number)
+	return l.snapshot(), nil
+}
+
+// newLive makes a rollout that has not begun.
+func (a *actor) newLive(q CanaryRequest, gates []muru.Gate) *live {
 	l := &live{
 		Rollout: muru.Rollout{
-			Number: a.e.nextRollout(a), Candidate: r.ID, Baseline: base, State: muru.Running,
+			Number: a.e.nextRollout(a), Candidate: q.Release, Baseline: a.split.Baseline(),
 			Steps: slices.Clone(q.Steps), Gates: gates, Started: a.e.clock.Now(), By: q.who(), Run: q.Run,
 		},
 		plan: q, caller: q.Caller, bad: map[string]bool{},
@@ -55,19 +84,21 @@ func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, 
 	for i := range l.Steps {
 		l.Steps[i].Number, l.Steps[i].Of = i+1, len(l.Steps)
 	}
-	l.examiner = a.e.newExaminer(arms{r.ID, base}, q.judging(), gates, a.nudge)
+	return l
+}
+
+// begin puts a rollout's first step in force.
+func (a *actor) begin(l *live) error {
+	base := a.split.Baseline()
+	l.State, l.Message, l.Baseline, l.Started = muru.Running, "", base, a.e.clock.Now()
+	l.examiner = a.e.newExaminer(arms{l.Candidate, base}, l.plan.judging(), l.Gates, a.nudge)
 	a.live = l
 	a.feed.attach(l.examiner.judge)
 	_, durations, queue := a.feed.recent.sum(l.Started)
 	l.examiner.limitsFrom(durations, queue, false)
-	err = a.beginStep(1, change{step: true, events: []muru.Event{
-		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, q.Caller, eventRolloutStarted(l.Rollout, l.plan.falseAlarms(gates))),
+	return a.beginStep(max(1, l.plan.FromStep), change{step: true, events: []muru.Event{
+		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, l.caller, eventRolloutStarted(l.Rollout, l.plan.falseAlarms(l.Gates))),
 	}})
-	if err != nil {
-		return muru.Rollout{}, err
-	}
-	remember(a.e, q.Caller, l.Number)
-	return l.snapshot(), nil
 }
 
 // remembered returns what the rollout's judge carries, or carried.
@@ -254,9 +285,9 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 	l := a.live
 	l.Verdicts = l.examiner.verdicts(now)
 	ruling := rule(l.Verdicts)
-	if ruling.failed != nil {
+	if ruling.failed != nil && !l.frozen {
 		a.failGate(*ruling.failed)
-		return true
+		return a.live == nil
 	}
 	a.sayErrors(ruling.errors)
 	a.sayBothBad()

@@ -151,6 +151,14 @@ func parseName[T named](name string) (T, error) {
 	return 0, fmt.Errorf("%.40q is not a %T", name, T(0))
 }
 
+// parsePolicy is parseName for policies, whose first is left out of records.
+func parsePolicy[T named](name string) (T, error) {
+	if name == "" {
+		return 0, nil
+	}
+	return parseName[T](name)
+}
+
 // checkNumber refuses what cannot be the number of a release or rollout; 0
 // passes if there may be none.
 func checkNumber(what string, n int, none bool) error {

@@ -21,6 +21,10 @@ type rolloutRecord struct {
 	Gates       []gateRecord `json:"gates"`
 	Approve     string       `json:"approve"`
 	OnNoData    string       `json:"on_no_data"`
+	OnFail      string       `json:"on_fail,omitempty"`
+	Until       string       `json:"until,omitempty"`
+	Shield      bool         `json:"shield,omitempty"`
+	FromStep    int          `json:"from_step,omitempty"`
 	Judge       string       `json:"judge"`
 	Alpha       float64      `json:"alpha,omitempty"` // percent
 	MinRequests int          `json:"min_requests"`
@@ -55,6 +59,7 @@ type progressRecord struct {
 	Requests int    `json:"requests,omitempty"`
 	Unproven bool   `json:"unproven,omitempty"`
 	NoData   bool   `json:"no_data,omitempty"`
+	Frozen   bool   `json:"frozen,omitempty"`
 	Await    string `json:"await,omitempty"`
 }
 
@@ -79,6 +84,13 @@ func (l *live) record() rolloutRecord {
 		Alpha: l.plan.Alpha, MinRequests: l.plan.MinRequests, Deadline: span(l.plan.Deadline),
 		State: l.State.String(), Message: shorten(l.Message), Share: l.Share,
 		Started: l.Started, By: l.By, Run: l.Run, Key: l.caller.Key,
+		Shield: l.plan.Shield, FromStep: l.plan.FromStep,
+	}
+	if l.plan.OnFail != OnFailRollback {
+		r.OnFail = l.plan.OnFail.String()
+	}
+	if l.plan.Until != UntilHold {
+		r.Until = l.plan.Until.String()
 	}
 	for _, s := range l.Steps {
 		r.Steps = append(r.Steps, stepRecord{s.Share, span(s.Hold)})
@@ -101,7 +113,7 @@ func (l *live) record() rolloutRecord {
 	if l.Step != nil {
 		r.Progress = &progressRecord{
 			Step: l.Step.Number, Swapped: l.swapped || l.owed, Held: span(l.held), Spent: span(l.spent),
-			Requests: l.Step.Requests, Unproven: l.unproven, NoData: l.noData, Await: l.awaitNext,
+			Requests: l.Step.Requests, Unproven: l.unproven, NoData: l.noData, Frozen: l.frozen, Await: l.awaitNext,
 		}
 	}
 	return r
@@ -174,6 +186,16 @@ func (r rolloutRecord) check() error {
 func (r rolloutRecord) plan(candidate muru.ReleaseID) (q CanaryRequest, err error) {
 	q = CanaryRequest{
 		Release: candidate, Judge: r.Judge, Alpha: r.Alpha, MinRequests: r.MinRequests, Deadline: time.Duration(r.Deadline),
+		Shield: r.Shield, FromStep: r.FromStep,
+	}
+	if q.OnFail, err = parsePolicy[OnFail](r.OnFail); err != nil {
+		return q, fmt.Errorf("on_fail: %w", err)
+	}
+	if q.Until, err = parsePolicy[Until](r.Until); err != nil {
+		return q, fmt.Errorf("until: %w", err)
+	}
+	if r.FromStep < 0 || r.FromStep > len(r.Steps) {
+		return q, fmt.Errorf("from_step: %d of %d", r.FromStep, len(r.Steps))
 	}
 	if q.Approve, err = parseName[muru.Approve](r.Approve); err != nil {
 		return q, fmt.Errorf("approve: %w", err)
@@ -226,7 +248,7 @@ func (r gateRecord) gate(i int) (muru.Gate, error) {
 // takeProgress sets where in its steps a live rollout is.
 func (l *live) takeProgress(p *progressRecord) error {
 	switch {
-	case !l.Live():
+	case !l.Live() || l.State == muru.Queued:
 		return nil
 	case p == nil || p.Step < 1 || p.Step > len(l.Steps):
 		return fmt.Errorf("progress: a rollout that is %s has a step", l.State)
@@ -237,6 +259,6 @@ func (l *live) takeProgress(p *progressRecord) error {
 	l.held, l.spent = time.Duration(p.Held), time.Duration(p.Spent)
 	step.Elapsed, step.Requests = min(l.held, step.Hold), p.Requests
 	l.Step, l.owed = &step, p.Swapped
-	l.unproven, l.noData, l.awaitNext = p.Unproven, p.NoData, p.Await
+	l.unproven, l.noData, l.frozen, l.awaitNext = p.Unproven, p.NoData, p.Frozen, p.Await
 	return nil
 }

@@ -38,6 +38,9 @@ type DeployRequest struct {
 	App  string
 	Plan muru.ReleasePlan
 	Hold bool
+	// OnConflict says what to do about a live rollout; it does not matter to a
+	// release that is held.
+	OnConflict OnConflict
 }
 
 // SplitRequest sets shares by hand; the rest is the baseline's. No shares
@@ -77,6 +80,10 @@ type CanaryRequest struct {
 	MinRequests int
 	Deadline    time.Duration // per step, from its start; 0: hold + 10m
 	OnNoData    muru.NoData
+	OnFail      OnFail
+	OnConflict  OnConflict
+	Until       Until
+	FromStep    int  // the step to begin with; 0 is 1. See [Engine.Retry]
 	Shield      bool // the baseline answers in the place of the candidate's failures: see [muru.Routing]
 }
 

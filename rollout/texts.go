@@ -103,6 +103,14 @@ func messageNoData(s muru.Share, c, least int, after time.Duration) string {
 	return fmt.Sprintf("no data at %s: %d of %d requests after %s", s, c, least, muru.FormatMeasured(after))
 }
 
+// messageFrozen is of a rollout that keeps its share though it should not go
+// on.
+func messageFrozen(s muru.Share, why string) string { return fmt.Sprintf("frozen at %s: %s", s, why) }
+
+func eventFrozen(number int, s muru.Share, gate, app string) string {
+	return fmt.Sprintf("rollout %d: %s; the share is kept: muru rollout resume or abort %s", number, messageGateFailed(s, gate), app)
+}
+
 func messageNotReady(after time.Duration) string {
 	return "candidate not ready after " + muru.FormatMeasured(after)
 }
@@ -233,7 +241,12 @@ func eventAppChanged(keyword, was, is, who string) string {
 	return fmt.Sprintf("%s: %s to %s by %s", keyword, was, is, who)
 }
 
-func eventAppStopped(who string, n int) string { return fmt.Sprintf("by %s: %d releases", who, n) }
+func eventAppStopped(who string, n int) string {
+	if n == 1 {
+		return fmt.Sprintf("by %s: 1 release", who)
+	}
+	return fmt.Sprintf("by %s: %d releases", who, n)
+}
 
 func eventAppRolledBack(from, to muru.ReleaseID, who, reason string) string {
 	return because(fmt.Sprintf("from %s to %s by %s", from.Name(), to.Name(), who), reason)
@@ -396,4 +409,5 @@ func eventRunEnded(why string, released []string) string {
 }
 
 func releasedRollout(number int) string { return fmt.Sprintf("aborted rollout %d", number) }
+func frozenRollout(number int) string   { return fmt.Sprintf("froze rollout %d", number) }
 func releasedSplit(app string) string   { return app + " split put back" }

@@ -54,7 +54,7 @@ func (w *world) invariants() {
 		live := 0
 		rollouts, _ := w.e.Rollouts(app.Name)
 		for _, r := range rollouts {
-			if r.Live() {
+			if r.Live() && r.State != muru.Queued {
 				live++
 			}
 		}
