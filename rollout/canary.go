@@ -80,6 +80,12 @@ func checkSteps(q CanaryRequest) error {
 	if !(q.Alpha >= 0 && q.Alpha <= alphaMax) {
 		return usage("alpha: %s is over %d%%", muru.FormatRate(q.Alpha), alphaMax)
 	}
+	if q.Until == UntilConfident && q.Judge == "threshold" {
+		return usage(`until: comparing rates proves nothing: "confident" needs the judge "sequential"`)
+	}
+	if q.FromStep < 0 || q.FromStep > len(q.Steps) {
+		return usage("from_step: there are %d steps", len(q.Steps))
+	}
 	return checkJudge(q.Judge)
 }
 

@@ -154,7 +154,9 @@ func (a *actor) swap() {
 	}
 	r.Marks = a.feed.marks()
 	r.Honoured = a.honouredNow()
-	if a.listens() {
+	listens := a.listens()
+	a.feed.recent.listen(listens, a.e.clock.Now())
+	if listens {
 		a.e.edge.Judge(a.name, a.feed.thresholds(), a.feed)
 	} else {
 		a.e.edge.Judge(a.name, nil, nil)

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"strconv"
 	"time"
 
@@ -153,6 +154,38 @@ func overLimit(v, limit muru.Measure) bool {
 	return v.IsSet() && limit.IsSet() && v.Value > limit.Value
 }
 
+// rateLeast is how long traffic must have been seen before it is said how
+// much of it there is.
+const rateLeast = 10 * time.Second
+
+// saySlowAtStart says, when a step begins, how long it will take at the
+// traffic of the last minute if that is longer than its hold.
+func (a *actor) saySlowAtStart(now time.Time) {
+	l := a.live
+	requests, seen := a.feed.recent.rate(now)
+	if l.dark() || l.plan.Until == UntilConfident || seen < rateLeast || requests == 0 || l.baseBefore == 0 {
+		return
+	}
+	all := float64(requests) / seen.Minutes() * muru.Buckets / float64(l.baseBefore)
+	a.saySlowFor(all * float64(l.Step.Share) / muru.Buckets)
+}
+
+// saySlowFor says how long the step will take if the candidate gets so many
+// requests a minute, once in a step. It warns if that is past its deadline.
+func (a *actor) saySlowFor(perMinute float64) {
+	l := a.live
+	needs := time.Duration(math.Min(float64(l.least())/perMinute*float64(time.Minute), math.MaxInt64/2))
+	if needs <= max(l.Step.Hold, slowAfter) {
+		return
+	}
+	l.slowSaid = true
+	level := muru.LevelNotice
+	if needs > l.deadline() {
+		level = muru.LevelWarning
+	}
+	a.say(a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(perMinute, l.Share, needs, l.least())))
+}
+
 // slowAfter is how long a step is watched before it is said how long it will
 // take.
 const slowAfter = time.Minute
@@ -164,15 +197,6 @@ func (a *actor) saySlow(now time.Time) {
 	if l.slowSaid || !l.swapped || l.dark() || l.Step.Requests == 0 || now.Sub(l.swappedAt) < slowAfter {
 		return
 	}
+	a.saySlowFor(float64(l.Step.Requests) / now.Sub(l.swappedAt).Minutes())
 	l.slowSaid = true
-	rate := float64(l.Step.Requests) / now.Sub(l.swappedAt).Minutes()
-	needs := time.Duration(float64(l.least()) / rate * float64(time.Minute))
-	if needs <= max(l.Step.Hold, slowAfter) {
-		return
-	}
-	level := muru.LevelNotice
-	if needs > l.deadline() {
-		level = muru.LevelWarning
-	}
-	a.say(a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(rate, l.Share, needs, l.least())))
 }

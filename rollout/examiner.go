@@ -230,6 +230,26 @@ func (x *examiner) verdicts(now time.Time) []muru.Verdict {
 	return all
 }
 
+// reason says why a gate has said nothing although there were requests.
+func (x *examiner) reason(gate string) string {
+	for _, g := range x.gates {
+		switch {
+		case g.Name != gate:
+		case g.Kind == muru.GateCheck && g.Check == nil:
+			return "its recipe is not there"
+		case g.Kind == muru.GateCheck:
+			return "its function has not answered"
+		case g.Kind == muru.GateQuery:
+			return "its query has not answered"
+		case g.Name == muru.GateProbe:
+			return "its probes have not answered"
+		case !g.Max.IsSet():
+			return "the baseline has not shown its own yet"
+		}
+	}
+	return ""
+}
+
 // limitsFrom gives the gates that have no limit of their own the baseline's
 // (all of them, or only those that miss one), and reports whether it gave any:
 // the edge must then be told.

@@ -96,6 +96,7 @@ func (f *feed) harm(id muru.ReleaseID, h muru.Harm) {
 type lastMinute struct {
 	mu    sync.Mutex // guards what is below
 	of    muru.ReleaseID
+	since time.Time // it has been listened since; zero: nobody listens
 	parts [minuteParts]minutePart
 }
 
@@ -115,7 +116,33 @@ func (m *lastMinute) follow(id muru.ReleaseID) {
 	defer m.mu.Unlock()
 	if m.of != id {
 		m.of, m.parts = id, [minuteParts]minutePart{}
+		m.since = time.Time{} // the swap that follows says so
 	}
+}
+
+// listen notes whether facts come from now on.
+func (m *lastMinute) listen(on bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !on:
+		m.since = time.Time{}
+	case m.since.IsZero():
+		m.since = now
+	}
+}
+
+// rate counts the requests of the last minute, or of that part of it in which
+// facts came.
+func (m *lastMinute) rate(now time.Time) (requests int, seen time.Duration) {
+	m.mu.Lock()
+	since := m.since
+	m.mu.Unlock()
+	if since.IsZero() {
+		return 0, 0
+	}
+	_, durations, _ := m.sum(now)
+	return durations.Count(), min(now.Sub(since), time.Minute)
 }
 
 func (m *lastMinute) done(f muru.Fact) {

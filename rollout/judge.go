@@ -38,6 +38,8 @@ type judge interface {
 	Window(now time.Time) muru.Window
 	// Marks are the answer headers the edge has to tell of for it.
 	Marks() []string
+	// Told is the Memory, without clients, as of the last Verdicts.
+	Told() []memory
 	// Memory is what it carries from window to window and over a restart, one
 	// for each gate that has any. Without clients the sets of clients are left
 	// out: they are of no use once the rollout has ended.

@@ -31,9 +31,14 @@ type live struct {
 	noData    bool   // it waits because a step had no data
 	frozen    bool   // a gate failed and its share was kept
 
-	owed    bool      // the step's share was in force before muru was started again
-	savedAt time.Time // when its progress was
-	memory  []memory  // what its judge carried when it ended, or when muru did
+	owed       bool       // the step's share was in force before muru was started again
+	savedAt    time.Time  // when its progress was
+	baseBefore muru.Share // the baseline's when the last minute was counted
+	witness    witness    // what the verdicts were said from
+
+	weighedSplit bool     // this step's split was looked at
+	unbalanced   bool     // and was off
+	memory       []memory // what its judge carried when it ended, or when muru did
 }
 
 // promotion is what is approved after the last step.
@@ -103,14 +108,50 @@ func (a *actor) begin(l *live) error {
 
 // remembered returns what the rollout's judge carries, or carried.
 func (l *live) remembered() []memory {
-	if l.examiner != nil {
-		l.memory = l.examiner.judge.Memory(l.Live())
+	if l.examiner != nil && l.Live() {
+		return l.examiner.judge.Memory(true)
 	}
 	return l.memory
 }
 
 // least is how many requests of the candidate a step needs.
 func (l *live) least() int { return max(1, l.plan.MinRequests) }
+
+// proven reports whether the step has what it needs beside a pass of every
+// gate: its minimum of requests, or the proof that takes its place.
+func (l *live) proven() bool {
+	switch {
+	case l.dark():
+		return true
+	case l.plan.Until == UntilConfident && l.Step.Share < muru.Buckets:
+		return l.examiner.judge.Confident()
+	}
+	return l.Step.Requests >= l.least()
+}
+
+// missing says what keeps a step from being over.
+func (l *live) missing(now time.Time) string {
+	if !l.dark() && l.Step.Requests < l.plan.judging().least {
+		return missingRequests(l.Step.Requests, l.plan.judging().least, l.spent)
+	}
+	for _, v := range l.Verdicts {
+		if v.Result != muru.Pass {
+			if v.Message == "" {
+				v.Message = l.examiner.reason(v.Gate)
+			}
+			return missingVerdict(v, l.spent)
+		}
+	}
+	switch {
+	case l.unbalanced:
+		return missingOther(missingBalance, l.spent)
+	case !l.proven() && l.plan.Until == UntilConfident:
+		return missingOther(missingProof, l.spent)
+	case !l.examiner.settled(now):
+		return missingOther(missingOpen, l.spent)
+	}
+	return missingRequests(l.Step.Requests, l.least(), l.spent)
+}
 
 // deadline is how long the present step may take.
 func (l *live) deadline() time.Duration {
@@ -128,6 +169,7 @@ func (a *actor) beginStep(k int, c change) (err error) {
 	step := l.Steps[k-1]
 	l.Step, c.step = &step, true
 	l.swapped, l.held, l.before, l.stood, l.spent, l.seen = false, 0, 0, 0, 0, a.e.clock.Now()
+	l.weighedSplit, l.unbalanced = false, false
 	l.bothBad, l.slowSaid, l.awaitNext, l.noData = map[string]bool{}, false, "", false
 	if a.ready(l.Candidate) {
 		err = a.putStep(c)
@@ -162,7 +204,9 @@ func (a *actor) putStep(c change) error {
 		}
 	}
 	a.openWindow(now)
-	l.Verdicts = l.examiner.verdicts(now) // those of the last step say nothing of this one
+	l.swappedAt = now
+	a.readVerdicts(now) // those of the last step say nothing of this one
+	l.baseBefore, _ = a.split.Share(l.Baseline)
 	l.swapped, l.swappedAt, l.seen, l.Share, l.owed = true, now, now, l.Step.Share, false
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
 	a.endGrace(c.moves)
@@ -173,6 +217,7 @@ func (a *actor) putStep(c change) error {
 		return err
 	}
 	l.examiner.tick(now)
+	a.saySlowAtStart(now)
 	return nil
 }
 
@@ -283,7 +328,7 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 		defer func() { a.before = a.image() }()
 	}
 	l := a.live
-	l.Verdicts = l.examiner.verdicts(now)
+	a.readVerdicts(now)
 	ruling := rule(l.Verdicts)
 	if ruling.failed != nil && !l.frozen {
 		a.failGate(*ruling.failed)
@@ -294,12 +339,27 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 	return false
 }
 
+// readVerdicts asks every gate what it says now, and keeps what that is said
+// from.
+func (a *actor) readVerdicts(now time.Time) {
+	l := a.live
+	judge := l.examiner.judge
+	l.Verdicts = l.examiner.verdicts(now)
+	l.memory = judge.Told()
+	w := &l.witness
+	w.step, w.least, w.paired = l.Step.Number, l.plan.judging().least, l.Step.Share < muru.Buckets
+	w.window = 0
+	if l.swapped {
+		w.window = now.Sub(l.swappedAt)
+	}
+	w.candidate, w.all = judge.Balance()
+}
+
 // goOn moves a running rollout on: past its step, or to what is to happen
 // when the step's time is up.
 func (a *actor) goOn(now time.Time) {
 	l := a.live
-	enough := l.dark() || l.Step.Requests >= l.least()
-	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed && l.examiner.settled(now) {
+	if l.swapped && l.held >= l.Step.Hold && l.proven() && rule(l.Verdicts).passed && l.examiner.settled(now) && a.checkBalance() {
 		if a.e.log.failure() == nil {
 			a.passStep()
 		}
@@ -313,7 +373,7 @@ func (a *actor) goOn(now time.Time) {
 		a.rollBackLive(messageNotReady(l.spent))
 		return
 	}
-	a.stepWithoutData()
+	a.stepWithoutData(now)
 }
 
 // passStep begins what follows a step that passed, or asks for its approval.
@@ -365,12 +425,12 @@ func (a *actor) await(next, message string, before ...muru.Event) {
 
 // stepWithoutData does what the plan says of a step whose time is up without
 // a verdict of every gate.
-func (a *actor) stepWithoutData() {
+func (a *actor) stepWithoutData(now time.Time) {
 	l := a.live
-	c, least := l.Step.Requests, l.least()
-	message := messageNoData(l.Share, c, least, l.spent)
+	missing := l.missing(now)
+	message := messageNoData(l.Share, missing)
 	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutNoData, muruItself,
-		eventAtStep(l.Step.Number, l.Step.Share, eventNoData(c, least, l.spent, l.plan.OnNoData)))
+		eventAtStep(l.Step.Number, l.Step.Share, eventNoData(missing, l.plan.OnNoData)))
 	if l.plan.OnNoData == muru.NoDataRollback {
 		a.rollBackLive(message, said)
 		return

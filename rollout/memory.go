@@ -16,6 +16,10 @@ type memory struct {
 func (s *sequential) Memory(clients bool) []memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.memory(clients)
+}
+
+func (s *sequential) memory(clients bool) []memory {
 	var all []memory
 	for i, r := range s.rated {
 		w := s.scales[i]

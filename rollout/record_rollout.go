@@ -35,6 +35,7 @@ type rolloutRecord struct {
 	Share    muru.Share      `json:"share"`              // the candidate's; of an ended one the last
 	Progress *progressRecord `json:"progress,omitempty"` // in its step; ended ones have none
 	Verdicts []verdictRecord `json:"verdicts,omitempty"`
+	Witness  *witnessRecord  `json:"witness,omitempty"`
 	Memory   []memoryRecord  `json:"memory,omitempty"` // what the judge carries on
 
 	Started time.Time  `json:"started"`
@@ -61,6 +62,16 @@ type progressRecord struct {
 	NoData   bool   `json:"no_data,omitempty"`
 	Frozen   bool   `json:"frozen,omitempty"`
 	Await    string `json:"await,omitempty"`
+}
+
+// witnessRecord is what the verdicts were said from, beside their numbers.
+type witnessRecord struct {
+	Step             int  `json:"step"`
+	Window           span `json:"window"`
+	Clients          int  `json:"clients"`
+	CandidateClients int  `json:"candidate_clients"`
+	Paired           bool `json:"paired"`
+	Least            int  `json:"least"`
 }
 
 type gateRecord struct {
@@ -103,6 +114,9 @@ func (l *live) record() rolloutRecord {
 	}
 	for _, v := range l.Verdicts {
 		r.Verdicts = append(r.Verdicts, newVerdictRecord(v))
+	}
+	if w := l.witness; w.step > 0 {
+		r.Witness = &witnessRecord{w.step, span(w.window), w.all, w.candidate, w.paired, w.least}
 	}
 	for _, m := range l.remembered() {
 		r.Memory = append(r.Memory, newMemoryRecord(m))
@@ -158,6 +172,12 @@ func decodeRollout(number int, text []byte) (*live, error) {
 			return nil, fmt.Errorf("verdicts: %w", err)
 		}
 		l.Verdicts = append(l.Verdicts, verdict)
+	}
+	if w := r.Witness; w != nil {
+		if w.Step < 1 || w.Step > len(l.Steps) || w.CandidateClients < 0 || w.Clients < w.CandidateClients {
+			return nil, fmt.Errorf("witness: step %d, %d of %d clients", w.Step, w.CandidateClients, w.Clients)
+		}
+		l.witness = witness{w.Step, time.Duration(w.Window), w.CandidateClients, w.Clients, w.Paired, w.Least}
 	}
 	for _, m := range r.Memory {
 		memory, err := m.memory()

@@ -88,7 +88,13 @@ type CanaryRequest struct {
 }
 
 // judging is how the rollout is judged.
-func (q CanaryRequest) judging() judging { return judging{q.Judge, q.Alpha, q.MinRequests} }
+func (q CanaryRequest) judging() judging {
+	least := max(1, q.MinRequests)
+	if q.Until == UntilConfident {
+		least = 1 // the proof decides whether there were enough
+	}
+	return judging{q.Judge, q.Alpha, least}
+}
 
 // ObserveRequest is the judge without the hands.
 type ObserveRequest struct {

@@ -31,6 +31,7 @@ type sequential struct {
 	// from is the generation of the rollout's first window: a request of an
 	// earlier step is evidence still, under the share it was picked with.
 	from uint64
+	told []memory // as of the last verdicts
 }
 
 // scales weigh one gate. They are guarded by the judge's mutex.
@@ -177,6 +178,7 @@ func (s *sequential) Verdicts(now time.Time) []muru.Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stretches := s.stretches(now)
+	s.told = s.memory(false)
 	next := -1
 	return s.each(now, func(r rated) muru.Verdict {
 		next++
@@ -239,6 +241,13 @@ func (s *sequential) overLimit(i int, r rated, v muru.Verdict, stretches []stret
 	return failed(r, v)
 }
 
+// Told implements [judge].
+func (s *sequential) Told() []memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
 // Settled implements [judge]: what is open counts as if it were going to be
 // slow on both arms, and must not make evidence enough then.
 func (s *sequential) Settled(now time.Time, open inside) bool {
@@ -277,8 +286,7 @@ func (s *sequential) Confident() bool {
 		if r.limit >= 0 && s.limits[r.limit].after == 0 {
 			return false
 		}
-		x, y := w.worse.events()
-		clean := x == 0 && y == 0 && s.whole(i, r).x == 0 && 100*rateBound(len(s.candidate.clients), s.alpha) < r.percent
+		clean := s.whole(i, r).x == 0 && 100*rateBound(len(s.candidate.clients), s.alpha) < r.percent
 		if w.better.peak < s.needed && !clean {
 			return false
 		}

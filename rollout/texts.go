@@ -99,9 +99,35 @@ func messageGateFailed(s muru.Share, gate string) string {
 	return fmt.Sprintf("gate failed at %s: %s", s, gate)
 }
 
-func messageNoData(s muru.Share, c, least int, after time.Duration) string {
-	return fmt.Sprintf("no data at %s: %d of %d requests after %s", s, c, least, muru.FormatMeasured(after))
+// messageNoData says what a step lacked at its deadline: its requests, or a
+// gate's verdict.
+func messageNoData(s muru.Share, missing string) string {
+	return fmt.Sprintf("no data at %s: %s", s, missing)
 }
+
+func missingRequests(c, least int, after time.Duration) string {
+	return fmt.Sprintf("%d of %d requests after %s", c, least, muru.FormatMeasured(after))
+}
+
+// missingVerdict names the gate that a step waited for, and why it has said
+// nothing.
+func missingVerdict(v muru.Verdict, after time.Duration) string {
+	what := "has no verdict"
+	if v.Result == muru.GateError {
+		what = "cannot judge"
+	}
+	return because(fmt.Sprintf("gate %s %s after %s", v.Gate, what, muru.FormatMeasured(after)), v.Message)
+}
+
+func missingOther(what string, after time.Duration) string {
+	return fmt.Sprintf("%s after %s", what, muru.FormatMeasured(after))
+}
+
+const (
+	missingProof   = "no proof that the candidate is no worse"
+	missingBalance = "the split is off"
+	missingOpen    = "open requests that could still fail a gate"
+)
 
 // messageFrozen is of a rollout that keeps its share though it should not go
 // on.
@@ -325,12 +351,12 @@ func eventBothBad(what string, candidate, baseline, limit muru.Measure) string {
 		what, candidate, baseline, limit)
 }
 
-func eventNoData(c, least int, after time.Duration, policy muru.NoData) string {
+func eventNoData(missing string, policy muru.NoData) string {
 	what := "asking for approval"
 	if policy == muru.NoDataRollback {
 		what = "rolling back"
 	}
-	return fmt.Sprintf("%d of %d requests after %s: %s", c, least, muru.FormatMeasured(after), what)
+	return fmt.Sprintf("%s: %s", missing, what)
 }
 
 func eventGateError(gate, what string) string {

@@ -202,6 +202,9 @@ func (t *threshold) Harm(id muru.ReleaseID, _ muru.Harm) {
 // Marks implements [judge].
 func (t *threshold) Marks() []string { return t.marks }
 
+// Told implements [judge].
+func (t *threshold) Told() []memory { return nil }
+
 // Memory implements [judge]: there is nothing that this one carries on.
 func (t *threshold) Memory(bool) []memory { return nil }
 

@@ -54,6 +54,9 @@ func (w *world) invariants() {
 		live := 0
 		rollouts, _ := w.e.Rollouts(app.Name)
 		for _, r := range rollouts {
+			if why, err := w.e.Why(context.Background(), r.Number); err != errClosed && (err != nil || !why.Reproduced()) {
+				w.t.Errorf("why rollout %d: %v %s\n%s", r.Number, err, why.Head(), why.Foot())
+			}
 			if r.Live() && r.State != muru.Queued {
 				live++
 			}

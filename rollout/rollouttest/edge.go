@@ -135,7 +135,8 @@ func (e *Edge) Send(id muru.ReleaseID, n, status int, took time.Duration) {
 }
 
 // Begin returns the fact of a request to a release that has just arrived,
-// under the routing in force, of a client never seen before.
+// under the routing in force, of a client never seen before that came with an
+// identity of its own.
 func (e *Edge) Begin(id muru.ReleaseID) muru.Fact {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,7 +155,7 @@ func (e *Edge) Begin(id muru.ReleaseID) muru.Fact {
 	}
 	return muru.Fact{
 		App: id.App, Release: id, Generation: r.Generation, Share: share,
-		Client: client, Minted: true, Arrived: now(),
+		Client: client, Arrived: now(),
 	}
 }
 
