@@ -160,6 +160,8 @@ func completeGate(i int, g muru.Gate) (muru.Gate, error) {
 		return g, nil
 	case g.Kind == muru.GateHeader:
 		return completeHeader(i, g)
+	case g.Kind == muru.GateQuery:
+		return completeQuery(i, g)
 	case g.Kind != muru.GateBuiltin:
 		return usage("%s: %s gates are not supported", g.Name, g.Kind)
 	}

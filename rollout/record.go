@@ -21,9 +21,9 @@ import (
 // hostile until it is decoded: unknown fields, another version, names and
 // numbers that cannot be are refused.
 //
-// What a release is given in its environment and a route's preview secret are
-// part of the plan and are stored as they are: the file is readable by its
-// owner only. Nothing else that is secret is stored.
+// What a release is given in its environment, a route's preview secret and the
+// address of a gate's store are part of the plan and are stored as they are:
+// the file is readable by its owner only. Nothing else that is secret is stored.
 const recordVersion = 1
 
 // The keys. Numbers have a fixed width, so that their order is that of the

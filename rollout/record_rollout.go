@@ -82,6 +82,8 @@ type gateRecord struct {
 	Paths    []string       `json:"paths,omitempty"`
 	Body     string         `json:"body,omitempty"`
 	Header   string         `json:"header,omitempty"`
+	URL      string         `json:"url,omitempty"`
+	Query    string         `json:"query,omitempty"`
 	Within   span           `json:"within,omitempty"`
 	Every    span           `json:"every,omitempty"`
 	Failures int            `json:"failures,omitempty"`
@@ -108,7 +110,7 @@ func (l *live) record() rolloutRecord {
 	}
 	for _, g := range l.Gates {
 		r.Gates = append(r.Gates, gateRecord{
-			Name: g.Name, Kind: g.Kind.String(), Max: newMeasureRecord(g.Max), Ratio: g.Ratio, Paths: g.Paths, Body: g.Body, Header: g.Header,
+			Name: g.Name, Kind: g.Kind.String(), Max: newMeasureRecord(g.Max), Ratio: g.Ratio, Paths: g.Paths, Body: g.Body, Header: g.Header, URL: g.URL, Query: g.Query,
 			Within: span(g.Within), Every: span(g.Every), Failures: g.Failures,
 		})
 	}
@@ -253,7 +255,7 @@ func (r gateRecord) gate(i int) (muru.Gate, error) {
 		return muru.Gate{}, fmt.Errorf("gates[%d]: %w", i, err)
 	}
 	g := muru.Gate{
-		Name: r.Name, Kind: kind, Max: limit, Ratio: r.Ratio, Paths: r.Paths, Body: r.Body, Header: r.Header,
+		Name: r.Name, Kind: kind, Max: limit, Ratio: r.Ratio, Paths: r.Paths, Body: r.Body, Header: r.Header, URL: r.URL, Query: r.Query,
 		Within: time.Duration(r.Within), Every: time.Duration(r.Every), Failures: r.Failures,
 	}
 	if kind == muru.GateCheck {
