@@ -35,6 +35,13 @@ deadline bounds each step from its start; None is hold and 10 minutes. A step th
 without enough requests asks a person ("approve") or is rolled back, as on_no_data says. No data is
 never a pass.
 
+until = "confident" ends a step as soon as its hold is over and every rate is proven to be less than
+twice the baseline's, or under its limit without any event, however many requests that takes.
+
+on_fail = "freeze" pauses instead, with the share as it is: for changes that a rollback does not
+undo. on_conflict = "supersede" takes the candidate of the live rollout out and starts; "queue"
+starts when that one has ended.
+
 approve lets a person decide: before each step after the first ("each-step"), before all traffic
 ("promotion"), or both ("all"). resume() approves.
 
@@ -51,6 +58,10 @@ it returns the running rollout, and the run waits for its end when the recipe is
 		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass (threshold: or rates fail)"},
 		{Name: "deadline", Type: positive(durationType), Default: starlark.None, Doc: "how long a step may last"},
 		{Name: "on_no_data", Type: enumType("approve", "rollback"), Default: starlark.String("approve"), Doc: "what happens at the deadline"},
+		{Name: "until", Type: enumType("hold", "confident"), Default: starlark.String("hold"), Doc: "what ends a step: hold and min_requests, or hold and proof"},
+		{Name: "on_fail", Type: enumType("rollback", "freeze"), Default: starlark.String("rollback"), Doc: "what a failing gate does"},
+		{Name: "on_conflict", Type: enumType("refuse", "supersede", "queue"), Default: starlark.String("refuse"), Doc: "what happens while another rollout of the app is live"},
+		{Name: "shield", Type: boolType, Default: starlark.False, Doc: "answer GETs that the candidate fails from the baseline; it still counts"},
 		{Name: "wait", Type: boolType, Default: starlark.True, Doc: "wait for the end"},
 	},
 	Returns: "Rollout",
@@ -80,7 +91,9 @@ func canary(c *Call) (starlark.Value, error) {
 		Caller: c.caller(), Release: arg[muru.ReleaseID](c, "release"), Steps: steps, Gates: gates,
 		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"), Alpha: arg[float64](c, "alpha"),
 		MinRequests: arg[int](c, "min_requests"), Deadline: arg[time.Duration](c, "deadline"),
-		OnNoData: noData[arg[string](c, "on_no_data")],
+		OnNoData: noData[arg[string](c, "on_no_data")], Until: untils[arg[string](c, "until")],
+		OnFail: onFail[arg[string](c, "on_fail")], OnConflict: onConflict[arg[string](c, "on_conflict")],
+		Shield: arg[bool](c, "shield"),
 	})
 	c.say(report)
 	if err != nil {
@@ -95,6 +108,14 @@ func canary(c *Call) (starlark.Value, error) {
 var approvals = map[string]muru.Approve{
 	"": muru.ApproveNothing, "each-step": muru.ApproveEachStep, "promotion": muru.ApprovePromotion, "all": muru.ApproveAll,
 }
+
+var (
+	untils     = map[string]rollout.Until{"hold": rollout.UntilHold, "confident": rollout.UntilConfident}
+	onFail     = map[string]rollout.OnFail{"rollback": rollout.OnFailRollback, "freeze": rollout.OnFailFreeze}
+	onConflict = map[string]rollout.OnConflict{
+		"refuse": rollout.ConflictRefuse, "supersede": rollout.ConflictSupersede, "queue": rollout.ConflictQueue,
+	}
+)
 
 var noData = map[string]muru.NoData{"approve": muru.NoDataApprove, "rollback": muru.NoDataRollback}
 
