@@ -147,7 +147,8 @@ func (e *Edge) Serve() error {
 // the rest and waits a moment for them to go. If anything was cut, it says so
 // in a *muru.Error with ctx's error in its chain. A request whose client has
 // left is not waited for: what ends it is the end of its worker. Its line in
-// the access log is then still to come; all others are written.
+// the access log is then still to come; all others are written. Shadow copies
+// are cut when the last client has its answer.
 func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
@@ -167,6 +168,9 @@ func (e *Edge) Close(ctx context.Context) error {
 		cancel()
 	}
 	e.cut(muru.ErrDrainCut)
+	grace, cancel := context.WithTimeout(context.Background(), cutGrace)
+	e.waitCopies(grace)
+	cancel()
 	stop()
 	e.server.Close()
 	e.access.flush()
