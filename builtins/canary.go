@@ -32,6 +32,10 @@ never a pass.
 approve lets a person decide: before each step after the first ("each-step"), before all traffic
 ("promotion"), or both ("all"). resume() approves.
 
+With shield, people do not see what the candidate fails: where it answers a GET or HEAD with a 5xx, or
+muru has to, the baseline is asked instead. The gates see the candidate's failure. Not on a sticky
+route, whose clients are to stay with one release.
+
 Returns when the release is promoted and raises when the rollout ends otherwise; with wait = False
 it returns the running rollout, and the run waits for its end when the recipe is done.`,
 	Params: []Param{
@@ -44,13 +48,14 @@ it returns the running rollout, and the run waits for its end when the recipe is
 		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass or rates fail"},
 		{Name: "deadline", Type: positive(durationType), Default: starlark.None, Doc: "how long a step may last"},
 		{Name: "on_no_data", Type: enumType("approve", "rollback"), Default: starlark.String("approve"), Doc: "what happens at the deadline"},
+		{Name: "shield", Type: boolType, Default: starlark.False, Doc: "the baseline answers each GET or HEAD that the candidate fails"},
 		{Name: "wait", Type: boolType, Default: starlark.True, Doc: "wait for the end"},
 	},
 	Returns: "Rollout",
 	Errors: []string{
 		"rolled_back: a gate failed, data was missing, or the candidate was not ready",
 		"aborted: somebody ended it", "superseded: another rollout took its place",
-		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live",
+		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live; shield on a sticky route",
 	},
 	Example: `canary("shop@r6", steps = [10, 50], hold = "1m", gates = [gate("p95", max = "250ms")])`,
 	Effect:  Change,
@@ -73,7 +78,7 @@ func canary(c *Call) (starlark.Value, error) {
 		Caller: c.caller(), Release: arg[muru.ReleaseID](c, "release"), Steps: steps, Gates: gates,
 		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"),
 		MinRequests: arg[int](c, "min_requests"), Deadline: arg[time.Duration](c, "deadline"),
-		OnNoData: noData[arg[string](c, "on_no_data")],
+		OnNoData: noData[arg[string](c, "on_no_data")], Shield: arg[bool](c, "shield"),
 	})
 	c.say(report)
 	if err != nil {
