@@ -51,7 +51,7 @@ var (
 // (err.kind) and exit codes are chosen by.
 type ErrorKind uint8
 
-// The kinds, in the order API.md lists them. Canceled and Budget cannot be
+// The kinds, in the order of the reference. Canceled and Budget cannot be
 // caught by a recipe's attempt().
 const (
 	KindFailed ErrorKind = iota // the zero value: anything without a better kind

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Level says how much an event matters.
@@ -89,6 +90,22 @@ const (
 	DaemonStarted = "daemon.started"
 	DaemonStops   = "daemon.stopping"
 )
+
+// OneLine makes a text that may be anybody's (an exception, a reason) fit an
+// event's message: line breaks and other control characters, which could
+// forge a line or reprogram a terminal, become single spaces.
+func OneLine(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var parts []string
+	for part := range strings.FieldsFuncSeq(text, unicode.IsControl) {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " ")
+}
 
 // Line prints the event as one line, its time in loc, with the date before it
 // unless it is of the day of now:

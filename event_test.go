@@ -118,3 +118,18 @@ func TestKeysPrintAsTheyParse(t *testing.T) {
 		}
 	}
 }
+
+func TestOneLineKeepsATextFromForgingAnother(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                              "",
+		"plain  text":                   "plain  text",
+		"ValueError: a\nb\n":            "ValueError: a b",
+		"\x1b[2Jgone\r\n\t 12 notice x": "[2Jgone 12 notice x",
+		"c1 \u0085 and \u007f":          "c1 and",
+		"kettle \u2615 été":             "kettle \u2615 été",
+	} {
+		if got := muru.OneLine(in); got != want {
+			t.Errorf("OneLine(%q) is %q, want %q", in, got, want)
+		}
+	}
+}

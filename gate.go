@@ -41,6 +41,8 @@ type Gate struct {
 	Ratio float64       // how many times worse than the baseline is tolerated; 1 by default
 	Check GateCheckFunc // for GateCheck
 
+	Header string // for GateHeader: the answer header that marks an event, in canonical form
+
 	// Probe only.
 	Paths    []string
 	Body     string // regexp the body must match; empty: none

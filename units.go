@@ -54,10 +54,7 @@ func FormatDuration(d time.Duration) string {
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return strings.Replace(text, "h0m", "h", 1)
 }
 
 // FormatMeasured prints a duration that was measured, or the limit of one:
@@ -142,7 +139,10 @@ func ShareFromPercent(p float64) (Share, error) {
 	if math.Abs(p*100-bp) > 1e-6 {
 		return 0, Errorf(KindUsage, "%s%% has more than two decimals", strconv.FormatFloat(p, 'f', -1, 64))
 	}
-	if bp < 0 || bp > Buckets {
+	if bp < 0 {
+		return 0, Errorf(KindUsage, "%s%% is below 0%%", strconv.FormatFloat(p, 'f', -1, 64))
+	}
+	if bp > Buckets {
 		return 0, Errorf(KindUsage, "%s%% is over 100%%", strconv.FormatFloat(p, 'f', -1, 64))
 	}
 	return Share(bp), nil
@@ -164,12 +164,16 @@ func ParseSize(text string) (int64, error) {
 	return int64(value * unit), nil
 }
 
+// minRate is less than one event in a century: the time between two of them
+// fits a duration.
+const minRate = 1.0 / (100 * 365 * 86400)
+
 // ParseRate parses a rate like 20/s, 30/m or 5/h as events per second.
 func ParseRate(text string) (float64, error) {
 	digits, unit, _ := strings.Cut(text, "/")
 	n, err := strconv.ParseFloat(digits, 64)
 	per, ok := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
-	if err != nil || !ok || n <= 0 || math.IsInf(n, 0) || math.IsNaN(n) {
+	if err != nil || !ok || !(n/per > minRate) || math.IsInf(n, 0) {
 		return 0, Errorf(KindUsage, "%q is not a rate", text).WithHint(`write it like "20/s", "30/m" or "5/h"`)
 	}
 	return n / per, nil

@@ -19,6 +19,7 @@ func TestDurationsAreParsedWithUnitsOnly(t *testing.T) {
 		{"2h", "2h"},
 		{"1d", "24h"},
 		{"1h30m", "1h30m"},
+		{"1h0m5s", "1h5s"},
 		{"0s", "0s"},
 		{"1.5s", "1.5s"},
 		{"10us", "10µs"},
@@ -90,7 +91,7 @@ func TestSharesHaveAtMostTwoDecimals(t *testing.T) {
 		want string
 	}{
 		{10, "10%"}, {0.5, "0.5%"}, {0, "0%"}, {100, "100%"}, {33.33, "33.33%"},
-		{0.001, "error: 0.001% has more than two decimals"}, {140, "error: 140% is over 100%"},
+		{0.001, "error: 0.001% has more than two decimals"}, {140, "error: 140% is over 100%"}, {-5, "error: -5% is below 0%"},
 	} {
 		s, err := muru.ShareFromPercent(c.in)
 		got := s.String()
@@ -141,6 +142,11 @@ func TestSizesAndRatesNeedTheirUnits(t *testing.T) {
 	for text, want := range map[string]float64{"20/s": 20, "30/m": 0.5, "36/h": 0.01} {
 		if got, err := muru.ParseRate(text); err != nil || got != want {
 			t.Errorf("ParseRate(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"0/s", "-1/s", "NaN/s", "Inf/s", "5e-324/h", "1e-12/h", "5/d", "5"} {
+		if got, err := muru.ParseRate(text); err == nil {
+			t.Errorf("ParseRate(%q) = %v, want an error", text, got)
 		}
 	}
 	for _, text := range []string{"", "5", "MiB", "5TB", "-5B", "1e30GiB"} {

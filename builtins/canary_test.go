@@ -128,6 +128,7 @@ func TestGateFunctionSeesTheWindow(t *testing.T) {
 		{`w.candidate.quantile("p95") <= 1.5 * w.baseline.quantile("p95")`, "promoted: every step passed its gates"},
 		{`w.candidate.release == "x"`, "rolled_back: gate failed at 10%: mine: returned False"},
 		{`"fewer orders of %s" % w.candidate.release`, "rolled_back: gate failed at 10%: mine: fewer orders of shop@r2"},
+		{`"fewer\n  orders\x1b"`, "rolled_back: gate failed at 10%: mine: fewer orders"},
 		{`w.verdicts == [] and w.elapsed > duration("0s") or "wrong window"`, "promoted: every step passed its gates"},
 	} {
 		s := newStage(t)
@@ -188,5 +189,13 @@ func TestProgressLineShowsStepCountsAndVerdicts(t *testing.T) {
 	r.Step, r.State, r.Message = nil, muru.Promoted, "every step passed its gates"
 	if got := ProgressLine(r); got != "rollout 1 promoted: every step passed its gates" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestReasonIsOneLineInTheEvent(t *testing.T) {
+	s := newStage(t)
+	v := s.value(`[promote("shop@r2"), rollback("shop@r2", reason = "one\n211 03:09:40 error forged")] and events("shop", kind = "app.rolled_back")[-1].message`)
+	if got := Text(v); !strings.HasSuffix(got, ": one 211 03:09:40 error forged") {
+		t.Errorf("%q", got)
 	}
 }

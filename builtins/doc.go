@@ -17,7 +17,7 @@
 //     a line from the specs, the values and the names there are, [Recorder]
 //     writes what a session did as a recipe.
 //   - Each family of builtins has a file: deploy.go, canary.go, look.go,
-//     traffic.go, world.go, language.go and so on.
+//     traffic.go, http.go, sh.go, files.go, language.go and so on.
 //
 // # Ownership
 //

@@ -176,7 +176,7 @@ func (c *Call) checkFunc(name string, fn starlark.Callable) muru.GateCheckFunc {
 			}
 			return false, "returned False", nil
 		case starlark.String:
-			return false, string(v), nil
+			return false, muru.OneLine(string(v)), nil
 		}
 		return false, "", fmt.Errorf("the function returned %s, not True, False or a message", describe(v))
 	}

@@ -10,7 +10,7 @@ import (
 	"muru/rollout"
 )
 
-var reasonParam = Param{Name: "reason", Type: textType, Default: starlark.String(""), Doc: "kept in the event with who asked"}
+var reasonParam = Param{Name: "reason", Type: lineType, Default: starlark.String(""), Doc: "kept in the event with who asked"}
 
 var splitSpec = (&Spec{
 	Name:    "split",

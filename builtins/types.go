@@ -38,6 +38,14 @@ var (
 		}
 		return nil, wanted("a text", v)
 	}}
+	// lineType is a text for events: its line breaks become spaces.
+	lineType Type = typeOf{"text", func(c *Call, v starlark.Value) (any, error) {
+		text, err := textType.Convert(c, v)
+		if err != nil {
+			return nil, err
+		}
+		return muru.OneLine(text.(string)), nil
+	}}
 	boolType Type = typeOf{"bool", func(_ *Call, v starlark.Value) (any, error) {
 		if b, ok := v.(starlark.Bool); ok {
 			return bool(b), nil

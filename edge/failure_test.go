@@ -306,14 +306,18 @@ func TestABackendThatPanicsCountsAgainstItsRelease(t *testing.T) {
 func TestAHostileConnectionHeaderIsCheap(t *testing.T) {
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("r5")}))
-	conn := f.dial()
-	began := time.Now()
-	conn.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: " + strings.Repeat("a,", 15000) + "\r\n" + strings.Repeat("b:\r\n", 8000) + "\r\n")
-	if r := conn.response("GET"); r.StatusCode != 200 {
-		t.Errorf("%s", r.Status)
+	quickest := time.Hour // of three: the machine may be busy with something else
+	for range 3 {
+		conn := f.dial()
+		began := time.Now()
+		conn.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: " + strings.Repeat("a,", 15000) + "\r\n" + strings.Repeat("b:\r\n", 8000) + "\r\n")
+		if r := conn.response("GET"); r.StatusCode != 200 {
+			t.Errorf("%s", r.Status)
+		}
+		quickest = min(quickest, time.Since(began))
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %v", took)
+	if quickest > time.Second {
+		t.Errorf("took %v", quickest)
 	}
 }
 

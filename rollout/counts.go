@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"muru"
@@ -18,9 +19,10 @@ const (
 // counted. It bounds a number that is shown, not one that decides.
 const clientsMax = 1 << 16
 
-// overdueKeep is how long a request whose client left without an answer is
-// remembered, so that it is not counted a second time when it is overdue.
-const overdueKeep = 10 * time.Minute
+// overdueKeep is how much longer than the longest limit a request whose client
+// left without an answer is remembered, so that it is not counted a second
+// time when it is overdue.
+const overdueKeep = 30 * time.Second
 
 // counts are what one arm did in one stretch of time. slow is by the index
 // of the time gate it belongs to.
@@ -30,9 +32,13 @@ type counts struct {
 	durations muru.Histogram
 	queue     muru.Histogram
 	slow      []int
+	marked    []int // by the index of the header gate
 }
 
-func newCounts(timeGates int) counts { return counts{slow: make([]int, timeGates)} }
+func newCounts(timeGates, marks int) counts {
+	all := make([]int, timeGates+marks)
+	return counts{slow: all[:timeGates:timeGates], marked: all[timeGates:]}
+}
 
 func (c *counts) add(o counts) {
 	c.requests += o.requests
@@ -43,6 +49,9 @@ func (c *counts) add(o counts) {
 	c.queue.Add(o.queue)
 	for i := range o.slow {
 		c.slow[i] += o.slow[i]
+	}
+	for i := range o.marked {
+		c.marked[i] += o.marked[i]
 	}
 }
 
@@ -69,15 +78,17 @@ type arm struct {
 	// open holds the requests counted as overdue that have not ended, left
 	// those that ended without an answer and may still become overdue.
 	open map[requestKey]time.Time
-	left map[requestKey]time.Time
+	left map[requestKey]struct{}
 
+	minted    int // clients whose identity was made for their request
 	timeGates int
+	marks     []string
 }
 
-func newArm(id muru.ReleaseID, timeGates int) *arm {
+func newArm(id muru.ReleaseID, timeGates int, marks []string) *arm {
 	a := &arm{
-		id: id, step: newCounts(timeGates), timeGates: timeGates,
-		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]time.Time{},
+		id: id, step: newCounts(timeGates, len(marks)), timeGates: timeGates, marks: marks,
+		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]struct{}{},
 	}
 	for i := range a.slots {
 		a.slots[i] = -1
@@ -85,19 +96,23 @@ func newArm(id muru.ReleaseID, timeGates int) *arm {
 	return a
 }
 
-// part returns the counts of the present part of the last five minutes.
+// part returns the counts of the part of the last five minutes that now lies
+// in; nil if that is over: a stream tells of its head only at its end.
 func (a *arm) part(now time.Time) *counts {
 	slot := now.UnixNano() / int64(recentPart)
 	i := int(slot % recentParts)
+	if slot < a.slots[i] {
+		return nil
+	}
 	if a.slots[i] != slot {
-		a.slots[i], a.parts[i] = slot, newCounts(a.timeGates)
+		a.slots[i], a.parts[i] = slot, newCounts(a.timeGates, len(a.marks))
 	}
 	return &a.parts[i]
 }
 
 // recent sums the last five minutes.
 func (a *arm) recent(now time.Time) counts {
-	sum := newCounts(a.timeGates)
+	sum := newCounts(a.timeGates, len(a.marks))
 	newest := now.UnixNano() / int64(recentPart)
 	for i, slot := range a.slots {
 		if slot > newest-recentParts && slot <= newest {
@@ -110,7 +125,9 @@ func (a *arm) recent(now time.Time) counts {
 // both applies fn to the counts of the whole window and of its present part.
 func (a *arm) both(now time.Time, fn func(*counts)) {
 	fn(&a.step)
-	fn(a.part(now))
+	if part := a.part(now); part != nil {
+		fn(part)
+	}
 }
 
 // arrive notes whose request it is and when it came.
@@ -128,10 +145,13 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 	a.arrive(f)
 	key := keyOf(f)
 	_, counted := a.open[key]
+	if f.Minted && !counted {
+		a.minted++
+	}
 	delete(a.open, key)
 	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
 	if gone && !counted {
-		a.left[key] = now
+		a.left[key] = struct{}{}
 	}
 	a.both(now, func(c *counts) {
 		if !counted {
@@ -142,7 +162,36 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 		}
 		c.durations.Observe(f.Duration)
 		c.queue.Observe(f.QueueWait)
+		if len(f.Marks) > 0 {
+			for i, mark := range a.marks {
+				if slices.Contains(f.Marks, mark) {
+					c.marked[i]++
+				}
+			}
+		}
 	})
+}
+
+// paired counts one half of a pair, which tells of its slowness itself.
+func (a *arm) paired(f muru.Fact, limits []limit) {
+	now := f.Arrived.Add(f.Duration)
+	a.done(f, now)
+	a.both(now, func(c *counts) {
+		for i, l := range limits {
+			if l.exceeded(f) {
+				c.slow[i]++
+			}
+		}
+	})
+}
+
+// exceeded reports whether a request was slower than the limit.
+func (l limit) exceeded(f muru.Fact) bool {
+	took := f.Duration
+	if l.of == muru.OfQueueWait {
+		took = f.QueueWait
+	}
+	return l.after > 0 && took > l.after
 }
 
 // overdue counts a request past the limit of the time gates at the indexes.
@@ -153,6 +202,9 @@ func (a *arm) overdue(f muru.Fact, gates []int, now time.Time) {
 	_, left := a.left[key]
 	if !open && !left {
 		a.open[key] = f.Arrived
+		if f.Minted {
+			a.minted++
+		}
 	}
 	a.both(now, func(c *counts) {
 		if !open && !left {
@@ -180,9 +232,9 @@ func (a *arm) atWorst(gate int, limit time.Duration, inside int, now time.Time) 
 }
 
 // sweep forgets abandoned requests that can no longer become overdue.
-func (a *arm) sweep(now time.Time) {
-	for key, at := range a.left {
-		if now.Sub(at) > overdueKeep {
+func (a *arm) sweep(longest time.Duration, now time.Time) {
+	for key := range a.left {
+		if now.Sub(time.Unix(0, key.arrived)) > longest+overdueKeep {
 			delete(a.left, key)
 		}
 	}

@@ -48,15 +48,15 @@ type check struct {
 
 // newExaminer returns an examiner that has asked nothing yet. The judge must
 // exist: its name was checked when the request came in.
-func (e *Engine) newExaminer(who arms, judgeName string, gates []muru.Gate, least int, wake func()) *examiner {
+func (e *Engine) newExaminer(who arms, how judging, gates []muru.Gate, wake func()) *examiner {
 	x := &examiner{
-		gates: gates, least: max(1, least), clock: e.clock, host: e.host, spawn: e.spawn, wake: wake, who: who,
+		gates: gates, least: max(1, how.least), clock: e.clock, host: e.host, spawn: e.spawn, wake: wake, who: who,
 		checks: map[string]*check{},
 	}
 	x.ctx, x.stop = context.WithCancel(e.ctx)
 	var ok bool
-	if x.judge, ok = newJudge(judgeName, who, gates, x.least, wake); !ok {
-		panic("BUG: unknown judge " + judgeName)
+	if x.judge, ok = newJudge(how, who, gates, wake); !ok {
+		panic("BUG: unknown judge " + how.name)
 	}
 	for _, g := range gates {
 		switch {

@@ -113,6 +113,9 @@ func (m *lastMinute) done(f muru.Fact) {
 	}
 	slot := f.Arrived.Add(f.Duration).UnixNano() / int64(minuteSlot)
 	p := &m.parts[slot%minuteParts]
+	if slot < p.slot {
+		return // over: a stream tells of its head only at its end
+	}
 	if p.slot != slot {
 		*p = minutePart{slot: slot}
 	}

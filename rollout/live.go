@@ -32,6 +32,7 @@ type live struct {
 
 	owed    bool      // the step's share was in force before muru was started again
 	savedAt time.Time // when its progress was
+	memory  []memory  // what its judge carried when it ended, or when muru did
 }
 
 // promotion is what is approved after the last step.
@@ -54,7 +55,7 @@ func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, 
 	for i := range l.Steps {
 		l.Steps[i].Number, l.Steps[i].Of = i+1, len(l.Steps)
 	}
-	l.examiner = a.e.newExaminer(arms{r.ID, base}, q.Judge, gates, q.MinRequests, a.nudge)
+	l.examiner = a.e.newExaminer(arms{r.ID, base}, q.judging(), gates, a.nudge)
 	a.live = l
 	a.feed.attach(l.examiner.judge)
 	_, durations, queue := a.feed.recent.sum(l.Started)
@@ -142,7 +143,7 @@ func (a *actor) openWindow(now time.Time) {
 	l := a.live
 	l.before, l.stood = l.held, 0
 	l.examiner.begin(opening{
-		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
+		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets, Share: l.Step.Share,
 	})
 }
 

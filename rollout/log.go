@@ -53,6 +53,7 @@ func NewLog(clock Clock, max int) *Log {
 func (l *Log) Append(e muru.Event) muru.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	e.Message = muru.OneLine(e.Message)
 	if e.Time.IsZero() {
 		e.Time = l.clock.Now()
 	}

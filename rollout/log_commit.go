@@ -96,6 +96,7 @@ func (l *Log) put(ctx context.Context, writes []write, events []muru.Event) (sto
 		if events[i].Time.IsZero() {
 			events[i].Time = now
 		}
+		events[i].Message = muru.OneLine(events[i].Message)
 		puts = append(puts, store.Put(eventKey(seq+1+i), encodeEvent(events[i]), 0))
 	}
 	reserved := d.reserved

@@ -123,7 +123,8 @@ func (a *actor) mendRollout(now time.Time) []muru.Event {
 	l := a.live
 	l.seen, l.savedAt, l.before, l.Share = now, now, l.held, 0
 	a.lookAt = now.Add(askEvery)
-	l.examiner = a.e.newExaminer(arms{l.Candidate, l.Baseline}, l.plan.Judge, l.Gates, l.plan.MinRequests, a.nudge)
+	l.examiner = a.e.newExaminer(arms{l.Candidate, l.Baseline}, l.plan.judging(), l.Gates, a.nudge)
+	l.examiner.judge.Recall(l.memory)
 	a.feed.attach(l.examiner.judge)
 	events := []muru.Event{
 		a.rolloutEvent(muru.LevelNotice, kindRestored, muruItself, eventRestored(l.Number, *l.Step)),

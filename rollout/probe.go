@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,7 +163,7 @@ func (a *memoryAnswer) Inform(int, []muru.Field) error { return nil }
 func (a *memoryAnswer) Head(status int, header []muru.Field, length int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.status, a.header = status, header
+	a.status, a.header = status, slices.Clone(header) // it is the backend's again
 	a.stream = muru.IsStream(a.method, status, header, length)
 	return nil
 }

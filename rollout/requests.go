@@ -72,12 +72,16 @@ type CanaryRequest struct {
 	Steps       []muru.Step // Share and Hold; Number and Of are filled in
 	Gates       []muru.Gate // beside the default ones; naming one of those replaces it
 	Approve     muru.Approve
-	Judge       string // "threshold", the only one; empty is that too
+	Judge       string  // "sequential" or "threshold"; empty is sequential
+	Alpha       float64 // sequential: false alarms of one gate over all of the rollout, in percent; 0 is 1%
 	MinRequests int
 	Deadline    time.Duration // per step, from its start; 0: hold + 10m
 	OnNoData    muru.NoData
 	Shield      bool // the baseline answers in the place of the candidate's failures: see [muru.Routing]
 }
+
+// judging is how the rollout is judged.
+func (q CanaryRequest) judging() judging { return judging{q.Judge, q.Alpha, q.MinRequests} }
 
 // ObserveRequest is the judge without the hands.
 type ObserveRequest struct {
@@ -125,7 +129,7 @@ func NewCanary(release muru.ReleaseID) CanaryRequest {
 	return CanaryRequest{
 		Release:     release,
 		Steps:       []muru.Step{{Share: 1000, Hold: 30 * time.Second}, {Share: 5000, Hold: 30 * time.Second}},
-		Judge:       "threshold",
+		Judge:       "sequential",
 		MinRequests: 100,
 	}
 }

@@ -82,25 +82,20 @@ func (c *runCounter) find(e *Engine) {
 // the live rollouts it started, until ctx ends. One that failed or was
 // cancelled leaves no share behind: its live rollouts are aborted and its
 // split() shares put back; held releases stay, and a promotion is not undone.
-// err is why it failed. Ending a run twice does nothing. ctx must not be the
-// run's own, which may have ended.
+// err is why it failed. Ending a run twice does nothing; one whose wait was
+// ended by ctx has not ended and is to be ended as cancelled. ctx must not be
+// the run's own, which may have ended.
 func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) error {
-	e.mu.Lock()
-	r := e.runs[number]
-	delete(e.runs, number)
-	for key := range e.made {
-		if key.run == number {
-			delete(e.made, key)
-		}
-	}
-	e.mu.Unlock()
-	if r == nil {
-		return nil
-	}
 	if how == RunFinished {
 		if err := e.awaitRollouts(ctx, number); err != nil {
 			return err
 		}
+	}
+	r := e.forgetRun(number)
+	if r == nil {
+		return nil
+	}
+	if how == RunFinished {
 		e.log.Append(runEvent(number, muru.LevelNotice, muru.RunFinished, r.by, eventRunFinished(e.clock.Now().Sub(r.started))))
 		return nil
 	}
@@ -114,6 +109,21 @@ func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) 
 	}
 	e.log.Append(runEvent(number, level, kind, r.by, eventRunEnded(why, released)))
 	return failed
+}
+
+// forgetRun returns a run and forgets it and what its calls have made; nil if
+// it has ended before.
+func (e *Engine) forgetRun(number int) *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.runs[number]
+	delete(e.runs, number)
+	for key := range e.made {
+		if key.run == number {
+			delete(e.made, key)
+		}
+	}
+	return r
 }
 
 // awaitRollouts waits until the rollouts of a run have ended, however.

@@ -13,7 +13,7 @@ import (
 func TestBadReleaseIsRolledBackAsSoonAsItHasItsMinimum(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()
-		r, report, err := w.e.Canary(w.ctx, plan())
+		r, report, err := w.e.Canary(w.ctx, plan(byThreshold))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -202,3 +202,6 @@ func expectError(t *testing.T, err error, kind muru.ErrorKind, text string) {
 		t.Errorf("error is %v (%v), want %v (%v)", err, muru.KindOf(err), text, kind)
 	}
 }
+
+// byThreshold has the plain judge judge.
+func byThreshold(q *CanaryRequest) { q.Judge = "threshold" }

@@ -2,7 +2,6 @@ package starlark
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -77,21 +76,9 @@ func stepBudget(limit int64) *muru.Error {
 }
 
 func wallBudget(limit time.Duration) *muru.Error {
-	e := muru.Errorf(muru.KindBudget, "the budget of %s of time is used up", durationText(limit))
+	e := muru.Errorf(muru.KindBudget, "the budget of %s of time is used up", muru.FormatDuration(limit))
 	e.Err = context.DeadlineExceeded
 	return e
-}
-
-// durationText is Go's form without parts that are zero: 2h, not 2h0m0s.
-func durationText(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func memoryBudget(limit int64) *muru.Error {

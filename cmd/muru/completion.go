@@ -105,8 +105,7 @@ func (v *command) addCompletion(cmd *cobra.Command) {
 	}
 }
 
-// liveNames are the names of what there is that a parameter of this type
-// takes.
+// names are the names of what there is that a parameter of this type takes.
 func (v *command) names(typ, param, word string) []string {
 	s, ok := v.cli.stateForCompletion(v.state)
 	if !ok {

@@ -16,6 +16,7 @@ var mayImport = map[string][]string{
 	"muru/host":     {},
 	"muru/store":    {},
 	"muru/rollout":  {"muru/store"},
+	"muru/control":  {"muru/rollout"},
 	"muru/stdlib":   {},
 	"muru/starlark": {"muru/stdlib"},
 	"muru/builtins": {"muru/rollout", "muru/starlark"},

@@ -93,22 +93,22 @@ func newVerb(c *cli, v verb) *cobra.Command {
 	if spec == nil {
 		panic("BUG: the verb " + v.name + " is no builtin: " + v.builtin)
 	}
-	v1 := &command{cli: c, verb: v, spec: spec, arguments: make(map[string]*argument)}
+	line := &command{cli: c, verb: v, spec: spec, arguments: make(map[string]*argument)}
 	cmd := &cobra.Command{
 		Short: spec.Summary,
 		Long:  capital(spec.Summary) + ".\n\n" + spec.Doc,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := v1.read(cmd, args); err != nil {
+			if err := line.read(cmd, args); err != nil {
 				return err
 			}
-			return v1.carryOut(cmd.Context())
+			return line.carryOut(cmd.Context())
 		},
 	}
 	cmd.Long = strings.TrimSpace(cmd.Long)
-	v1.addParams(cmd)
-	cmd.Use = v1.usage()
-	v1.addCommonFlags(cmd)
-	v1.addCompletion(cmd)
+	line.addParams(cmd)
+	cmd.Use = line.usage()
+	line.addCommonFlags(cmd)
+	line.addCompletion(cmd)
 	return cmd
 }
 

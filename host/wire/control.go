@@ -6,12 +6,14 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"muru"
 )
 
 // A Report is what a worker says of itself.
 type Report struct {
 	Ready  bool   // the application was imported and every thread has connected once
-	Failed string // why it cannot serve, such as "ModuleNotFoundError: No module named 'x'"; it exits with status 1 after this
+	Failed string // why it cannot serve, in one line, such as "ModuleNotFoundError: No module named 'x'"; it exits with status 1 after this
 }
 
 // Control is a worker's control connection. All methods are safe for
@@ -64,7 +66,7 @@ func (c *Control) take(id uint32, text string, report func(Report)) error {
 	case words[0] == "ready" && len(words) == 1:
 		report(Report{Ready: true})
 	case words[0] == "failed" && len(words) == 2:
-		report(Report{Failed: words[1]})
+		report(Report{Failed: muru.OneLine(words[1])})
 	case words[0] == "stacks":
 		stacks, err := parseStacks(words[1:])
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 func TestApplicationThatCannotBeServedIsReported(t *testing.T) {
 	tests := []struct{ entry, want, log string }{
 		{"raising:application", "ModuleNotFoundError: No module named 'no_such_module_anywhere'", `raising.py", line 1, in <module>`},
+		{"raising_lines:application", "ValueError: first second [2J", `raising_lines.py", line 1, in <module>`},
 		{"exiting:application", "SystemExit: 4", `exiting.py", line 1, in <module>`},
 		{"broken:application", "SyntaxError: invalid syntax (", "def application(:"},
 		{"missing:application", "there is no module missing in ", "there is no module missing in "},

@@ -148,7 +148,10 @@ func (e *Edge) Begin(id muru.ReleaseID) muru.Fact {
 	client := clients.n
 	clients.Unlock()
 	r := e.routing[id.App]
-	share, _ := r.Split.Share(id)
+	var share muru.Share // of the candidate, as the edge tells it
+	if len(r.Split.Arms) > 1 {
+		share = r.Split.Arms[0].Share
+	}
 	return muru.Fact{
 		App: id.App, Release: id, Generation: r.Generation, Share: share,
 		Client: client, Minted: true, Arrived: now(),

@@ -1,0 +1,1 @@
+raise ValueError("first\nsecond \x1b[2J")
