@@ -12,7 +12,8 @@ import (
 // is still busy in close(); to a free one it takes microseconds.
 const slowSend = 5 * time.Millisecond
 
-// maxTries is how many workers a request is offered to when the ones before
+// maxTries is how often a request is offered again, beyond once for each
+// worker there is (all may have been killed at once), when the ones before
 // provably did not start it.
 const maxTries = 4
 
