@@ -25,6 +25,12 @@ step lasts at least hold from the candidate's first request in it, and until the
 min_requests in it and every gate passes. A gate fails only if the candidate is over its limit and
 worse than the baseline in the same time; a failing gate acts at once.
 
+The judge "sequential" also asks whether that may be chance: it fails a rate when the evidence that
+the candidate is worse reaches 1/alpha, at any time in the rollout. That takes three failures of
+three clients where the baseline has none, at a share of 10%; and of a hundred rollouts of a
+release no worse than its baseline, a gate fails one at most. Each client counts once.
+"threshold" fails a rate that is over the limit and higher than the baseline's after min_requests.
+
 deadline bounds each step from its start; None is hold and 10 minutes. A step that reaches it
 without enough requests asks a person ("approve") or is rolled back, as on_no_data says. No data is
 never a pass.
@@ -44,8 +50,9 @@ it returns the running rollout, and the run waits for its end when the recipe is
 		{Name: "hold", Type: durationType, Default: seconds(30), Doc: "how long a step lasts at least"},
 		gatesParam,
 		{Name: "approve", Type: enumType("each-step", "promotion", "all"), Default: starlark.None, Doc: "what a person is asked before"},
-		{Name: "judge", Type: enumType("threshold"), Default: starlark.String("threshold"), Doc: "how verdicts are reached: threshold compares the rates"},
-		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass or rates fail"},
+		{Name: "judge", Type: enumType("sequential", "threshold"), Default: starlark.String("sequential"), Doc: "how rates fail: sequential by evidence, threshold by comparing them"},
+		{Name: "alpha", Type: alphaType, Default: starlark.String("1%"), Doc: "sequential: the false alarms of one gate over the whole rollout, at most"},
+		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass (threshold: or rates fail)"},
 		{Name: "deadline", Type: positive(durationType), Default: starlark.None, Doc: "how long a step may last"},
 		{Name: "on_no_data", Type: enumType("approve", "rollback"), Default: starlark.String("approve"), Doc: "what happens at the deadline"},
 		{Name: "shield", Type: boolType, Default: starlark.False, Doc: "the baseline answers each GET or HEAD that the candidate fails"},
@@ -76,7 +83,7 @@ func canary(c *Call) (starlark.Value, error) {
 	}
 	r, report, err := c.engine().Canary(c.ctx, rollout.CanaryRequest{
 		Caller: c.caller(), Release: arg[muru.ReleaseID](c, "release"), Steps: steps, Gates: gates,
-		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"),
+		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"), Alpha: arg[float64](c, "alpha"),
 		MinRequests: arg[int](c, "min_requests"), Deadline: arg[time.Duration](c, "deadline"),
 		OnNoData: noData[arg[string](c, "on_no_data")], Shield: arg[bool](c, "shield"),
 	})
@@ -180,6 +187,20 @@ func StatusLine(r muru.Rollout) string {
 	}
 	return fmt.Sprintf("rollout %d %s: %s", r.Number, r.State, r.Message)
 }
+
+// alphaType takes the false-alarm budget of a gate, in percent.
+var alphaType Type = typeOf{"percentage", func(_ *Call, v starlark.Value) (any, error) {
+	p, err := toPercent(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case p <= 0:
+		return nil, usagef("%s is no budget: evidence is never perfect", v).WithHint(`"0.1%%" is one in a thousand`)
+	case p > 50:
+		return nil, usagef("%s is over 50%%", muru.FormatRate(p))
+	}
+	return p, nil
+}}
 
 // holdOfRollout marks a step that names no hold of its own.
 const holdOfRollout time.Duration = -1

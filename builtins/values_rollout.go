@@ -133,7 +133,7 @@ func verdictRecord(v muru.Verdict) *Record {
 	evidence, needed, weighed := starlark.Value(starlark.None), starlark.Value(starlark.None), ""
 	if v.Needed > 0 {
 		evidence, needed = starlark.Float(v.Evidence), starlark.Float(v.Needed)
-		weighed = fmt.Sprintf("%.0f of %.0f", min(float64(int64(v.Evidence)), 1_000_000), v.Needed)
+		weighed = fmt.Sprintf("%d of %d", int(min(v.Evidence+1e-9, 1_000_000)), int(min(v.Needed+1e-9, 1_000_000)))
 	}
 	row := []string{
 		v.Gate, v.Result.String(), measureCell(v.Candidate, v.Count, v.Requests),

@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -72,7 +74,24 @@ func checkSteps(q CanaryRequest) error {
 	if q.Deadline < 0 {
 		return usage("deadline: %s is below 0s", muru.FormatDuration(q.Deadline))
 	}
+	if !(q.Alpha >= 0 && q.Alpha <= alphaMax) {
+		return usage("alpha: %s is over %d%%", muru.FormatRate(q.Alpha), alphaMax)
+	}
 	return checkJudge(q.Judge)
+}
+
+// alphaMax is the largest false-alarm budget in percent: with more than even
+// odds nobody would learn anything from a verdict.
+const alphaMax = 50
+
+// falseAlarms returns how many percent of rollouts of a release no worse than
+// its baseline are failed at most: by all gates together that weigh evidence.
+// It is 0 where there is no such bound.
+func (q CanaryRequest) falseAlarms(gates []muru.Gate) float64 {
+	if q.Judge == "threshold" {
+		return 0
+	}
+	return cmp.Or(q.Alpha, alphaPercent) * float64(len(newThreshold(arms{}, gates, 1, nil).rated))
 }
 
 func checkJudge(name string) error {
@@ -130,6 +149,8 @@ func completeGate(i int, g muru.Gate) (muru.Gate, error) {
 		return usage("%s is measured by muru and takes no function", g.Name)
 	case g.Kind == muru.GateCheck:
 		return g, nil
+	case g.Kind == muru.GateHeader:
+		return completeHeader(i, g)
 	case g.Kind != muru.GateBuiltin:
 		return usage("%s: %s gates are not supported", g.Name, g.Kind)
 	}
@@ -158,6 +179,20 @@ func completeGate(i int, g muru.Gate) (muru.Gate, error) {
 	if g.Max.IsSet() && g.Max.Unit != unit {
 		return usage("%s: a max of %s is in the wrong unit", g.Name, g.Max)
 	}
+	return g, nil
+}
+
+// completeHeader checks a gate on what the app marks.
+func completeHeader(i int, g muru.Gate) (muru.Gate, error) {
+	switch {
+	case slices.Contains(builtinGates, g.Name):
+		return g, muru.Errorf(muru.KindUsage, "gates[%d]: %s is measured by muru and takes no header", i, g.Name)
+	case g.Header == "":
+		return g, muru.Errorf(muru.KindUsage, "gates[%d]: %s has no header", i, g.Name)
+	case g.Max.Unit != muru.UnitPercent:
+		return g, muru.Errorf(muru.KindUsage, "gates[%d]: %s: max is a percentage of the requests", i, g.Name)
+	}
+	g.Header = http.CanonicalHeaderKey(g.Header)
 	return g, nil
 }
 

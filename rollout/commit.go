@@ -148,6 +148,7 @@ func (a *actor) swap() {
 	if a.live != nil {
 		r.Rollout = a.live.Number
 	}
+	r.Marks = a.feed.marks()
 	r.Honoured = a.honouredNow()
 	if a.listens() {
 		a.e.edge.Judge(a.name, a.feed.thresholds(), a.feed)

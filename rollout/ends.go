@@ -42,8 +42,12 @@ func (a *actor) stepEvent(k int, by Caller) muru.Event {
 func (a *actor) failGate(v muru.Verdict) {
 	l := a.live
 	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutGateFailed, muruItself,
-		eventAtStep(l.Step.Number, l.Share, v.Message))
+		eventAtStep(l.Step.Number, l.Share, v.Message+textEvidence(v)))
 	said.Data["gate"] = v.Gate
+	if v.Needed > 0 {
+		said.Data["evidence"], said.Data["needed"] = min(v.Evidence, evidenceMax), v.Needed
+		said.Data["clients"], said.Data["baseline_clients"] = v.Clients, v.BaselineClients
+	}
 	said.Data["count"], said.Data["requests"] = v.Count, v.Requests
 	said.Data["baseline_count"], said.Data["baseline_requests"] = v.BaselineCount, v.BaselineRequests
 	said.Data["limit"] = v.Limit.String()

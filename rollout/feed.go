@@ -48,6 +48,19 @@ func (f *feed) thresholds() []muru.Threshold {
 	return all
 }
 
+// marks returns the headers all judges want told.
+func (f *feed) marks() []string {
+	var all []string
+	for _, j := range *f.judges.Load() {
+		for _, m := range j.Marks() {
+			if !slices.Contains(all, m) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
 // Done implements [muru.Sink].
 func (f *feed) Done(fact muru.Fact) {
 	f.recent.done(fact)

@@ -61,13 +61,21 @@ func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, 
 	_, durations, queue := a.feed.recent.sum(l.Started)
 	l.examiner.limitsFrom(durations, queue, false)
 	err = a.beginStep(1, change{step: true, events: []muru.Event{
-		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, q.Caller, eventRolloutStarted(l.Rollout)),
+		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, q.Caller, eventRolloutStarted(l.Rollout, l.plan.falseAlarms(gates))),
 	}})
 	if err != nil {
 		return muru.Rollout{}, err
 	}
 	remember(a.e, q.Caller, l.Number)
 	return l.snapshot(), nil
+}
+
+// remembered returns what the rollout's judge carries, or carried.
+func (l *live) remembered() []memory {
+	if l.examiner != nil {
+		l.memory = l.examiner.judge.Memory(l.Live())
+	}
+	return l.memory
 }
 
 // least is how many requests of the candidate a step needs.

@@ -22,6 +22,7 @@ type rolloutRecord struct {
 	Approve     string       `json:"approve"`
 	OnNoData    string       `json:"on_no_data"`
 	Judge       string       `json:"judge"`
+	Alpha       float64      `json:"alpha,omitempty"` // percent
 	MinRequests int          `json:"min_requests"`
 	Deadline    span         `json:"deadline,omitempty"`
 
@@ -30,6 +31,7 @@ type rolloutRecord struct {
 	Share    muru.Share      `json:"share"`              // the candidate's; of an ended one the last
 	Progress *progressRecord `json:"progress,omitempty"` // in its step; ended ones have none
 	Verdicts []verdictRecord `json:"verdicts,omitempty"`
+	Memory   []memoryRecord  `json:"memory,omitempty"` // what the judge carries on
 
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
@@ -63,6 +65,7 @@ type gateRecord struct {
 	Ratio    float64        `json:"ratio,omitempty"`
 	Paths    []string       `json:"paths,omitempty"`
 	Body     string         `json:"body,omitempty"`
+	Header   string         `json:"header,omitempty"`
 	Within   span           `json:"within,omitempty"`
 	Every    span           `json:"every,omitempty"`
 	Failures int            `json:"failures,omitempty"`
@@ -73,7 +76,7 @@ func (l *live) record() rolloutRecord {
 	r := rolloutRecord{
 		V: recordVersion, App: l.Candidate.App, Candidate: l.Candidate.Number, Baseline: l.Baseline.Number,
 		Approve: l.plan.Approve.String(), OnNoData: l.plan.OnNoData.String(), Judge: l.plan.Judge,
-		MinRequests: l.plan.MinRequests, Deadline: span(l.plan.Deadline),
+		Alpha: l.plan.Alpha, MinRequests: l.plan.MinRequests, Deadline: span(l.plan.Deadline),
 		State: l.State.String(), Message: shorten(l.Message), Share: l.Share,
 		Started: l.Started, By: l.By, Run: l.Run, Key: l.caller.Key,
 	}
@@ -82,12 +85,15 @@ func (l *live) record() rolloutRecord {
 	}
 	for _, g := range l.Gates {
 		r.Gates = append(r.Gates, gateRecord{
-			Name: g.Name, Kind: g.Kind.String(), Max: newMeasureRecord(g.Max), Ratio: g.Ratio, Paths: g.Paths, Body: g.Body,
+			Name: g.Name, Kind: g.Kind.String(), Max: newMeasureRecord(g.Max), Ratio: g.Ratio, Paths: g.Paths, Body: g.Body, Header: g.Header,
 			Within: span(g.Within), Every: span(g.Every), Failures: g.Failures,
 		})
 	}
 	for _, v := range l.Verdicts {
 		r.Verdicts = append(r.Verdicts, newVerdictRecord(v))
+	}
+	for _, m := range l.remembered() {
+		r.Memory = append(r.Memory, newMemoryRecord(m))
 	}
 	if !l.Ended.IsZero() {
 		r.Ended = &l.Ended
@@ -141,6 +147,13 @@ func decodeRollout(number int, text []byte) (*live, error) {
 		}
 		l.Verdicts = append(l.Verdicts, verdict)
 	}
+	for _, m := range r.Memory {
+		memory, err := m.memory()
+		if err != nil {
+			return nil, fmt.Errorf("memory of %.40q: %w", m.Gate, err)
+		}
+		l.memory = append(l.memory, memory)
+	}
 	return l, l.takeProgress(r.Progress)
 }
 
@@ -160,7 +173,7 @@ func (r rolloutRecord) check() error {
 // plan returns what canary was asked for, with the gates' functions missing.
 func (r rolloutRecord) plan(candidate muru.ReleaseID) (q CanaryRequest, err error) {
 	q = CanaryRequest{
-		Release: candidate, Judge: r.Judge, MinRequests: r.MinRequests, Deadline: time.Duration(r.Deadline),
+		Release: candidate, Judge: r.Judge, Alpha: r.Alpha, MinRequests: r.MinRequests, Deadline: time.Duration(r.Deadline),
 	}
 	if q.Approve, err = parseName[muru.Approve](r.Approve); err != nil {
 		return q, fmt.Errorf("approve: %w", err)
@@ -198,7 +211,7 @@ func (r gateRecord) gate(i int) (muru.Gate, error) {
 		return muru.Gate{}, fmt.Errorf("gates[%d]: %w", i, err)
 	}
 	g := muru.Gate{
-		Name: r.Name, Kind: kind, Max: limit, Ratio: r.Ratio, Paths: r.Paths, Body: r.Body,
+		Name: r.Name, Kind: kind, Max: limit, Ratio: r.Ratio, Paths: r.Paths, Body: r.Body, Header: r.Header,
 		Within: time.Duration(r.Within), Every: time.Duration(r.Every), Failures: r.Failures,
 	}
 	if kind == muru.GateCheck {

@@ -2,7 +2,9 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +29,19 @@ func because(text, reason string) string {
 
 func textRate(name string, candidate, limit, baseline muru.Measure) string {
 	return fmt.Sprintf("%s rate %s over the limit of %s (baseline %s)", name, candidate, limit, baseline)
+}
+
+// formatEvidence prints evidence cut down, and at most a million.
+func formatEvidence(e float64) string { return strconv.Itoa(int(min(e+1e-9, 1_000_000))) }
+
+// textEvidence follows what a gate says where evidence was weighed.
+func textEvidence(v muru.Verdict) string {
+	if v.Needed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", evidence %s of %s from %d clients (baseline %d) in %d of %d requests (baseline %d of %d)",
+		formatEvidence(v.Evidence), formatEvidence(v.Needed), v.Clients, v.BaselineClients,
+		v.Count, v.Requests, v.BaselineCount, v.BaselineRequests)
 }
 
 func textCrashes(candidate, limit, baseline muru.Measure) string {
@@ -253,12 +268,18 @@ func eventPromoted(id, old muru.ReleaseID, who string) string {
 	return fmt.Sprintf("100%% of %s by %s", id.App, who) + keptWarm(", ", old)
 }
 
-func eventRolloutStarted(r muru.Rollout) string {
+// eventRolloutStarted says the plan, and how many percent of such rollouts of a
+// good release would fail; 0 where nobody can say.
+func eventRolloutStarted(r muru.Rollout, alarms float64) string {
 	plans := make([]string, len(r.Steps))
 	for i, s := range r.Steps {
 		plans[i] = s.Plan()
 	}
-	return fmt.Sprintf("rollout %d against %s: %s", r.Number, r.Baseline.Name(), strings.Join(plans, ", "))
+	text := fmt.Sprintf("rollout %d against %s: %s", r.Number, r.Baseline.Name(), strings.Join(plans, ", "))
+	if alarms > 0 {
+		text += fmt.Sprintf("; at most %s%% false alarms", strconv.FormatFloat(math.Round(100*alarms)/100, 'f', -1, 64))
+	}
+	return text
 }
 
 func eventSlow(perMinute float64, s muru.Share, needs time.Duration, least int) string {
