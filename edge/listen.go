@@ -119,10 +119,13 @@ func listenError(address string, err error) error {
 // called; then it returns nil. It may be called once.
 func (e *Edge) Serve() error {
 	e.mu.Lock()
-	again := e.serving
+	again, closed := e.serving, e.closed
 	e.serving = true
 	listeners := e.listeners
 	e.mu.Unlock()
+	if closed {
+		return nil // and so are the listeners
+	}
 	if again {
 		panic("BUG: Edge.Serve called twice")
 	}
