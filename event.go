@@ -82,13 +82,16 @@ const (
 	RolloutResumed    = "rollout.resumed"
 	RolloutPromoted   = "rollout.promoted"
 	RolloutAborted    = "rollout.aborted"
+	RolloutRestored   = "rollout.restored"
+	RolloutUnbound    = "rollout.unbound"
 
-	RunStarted    = "run.started"
-	RunFinished   = "run.finished"
-	RunFailed     = "run.failed"
-	RunCancelled  = "run.cancelled"
-	DaemonStarted = "daemon.started"
-	DaemonStops   = "daemon.stopping"
+	RunStarted     = "run.started"
+	RunFinished    = "run.finished"
+	RunFailed      = "run.failed"
+	RunCancelled   = "run.cancelled"
+	DaemonStarted  = "daemon.started"
+	DaemonStops    = "daemon.stopping"
+	DaemonDiskFull = "daemon.disk_full"
 )
 
 // OneLine makes a text that may be anybody's (an exception, a reason) fit an

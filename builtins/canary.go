@@ -45,6 +45,10 @@ starts when that one has ended.
 approve lets a person decide: before each step after the first ("each-step"), before all traffic
 ("promotion"), or both ("all"). resume() approves.
 
+With shield, people do not see what the candidate fails: where it answers a GET or HEAD with a 5xx, or
+muru has to, the baseline is asked instead. The gates see the candidate's failure. Not on a sticky
+route, whose clients are to stay with one release.
+
 Returns when the release is promoted and raises when the rollout ends otherwise; with wait = False
 it returns the running rollout, and the run waits for its end when the recipe is done.`,
 	Params: []Param{
@@ -61,14 +65,14 @@ it returns the running rollout, and the run waits for its end when the recipe is
 		{Name: "until", Type: enumType("hold", "confident"), Default: starlark.String("hold"), Doc: "what ends a step: hold and min_requests, or hold and proof"},
 		{Name: "on_fail", Type: enumType("rollback", "freeze"), Default: starlark.String("rollback"), Doc: "what a failing gate does"},
 		{Name: "on_conflict", Type: enumType("refuse", "supersede", "queue"), Default: starlark.String("refuse"), Doc: "what happens while another rollout of the app is live"},
-		{Name: "shield", Type: boolType, Default: starlark.False, Doc: "answer GETs that the candidate fails from the baseline; it still counts"},
+		{Name: "shield", Type: boolType, Default: starlark.False, Doc: "the baseline answers each GET or HEAD that the candidate fails"},
 		{Name: "wait", Type: boolType, Default: starlark.True, Doc: "wait for the end"},
 	},
 	Returns: "Rollout",
 	Errors: []string{
 		"rolled_back: a gate failed, data was missing, or the candidate was not ready",
 		"aborted: somebody ended it", "superseded: another rollout took its place",
-		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live",
+		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live; shield on a sticky route",
 	},
 	Example: `canary("shop@r6", steps = [10, 50], hold = "1m", gates = [gate("p95", max = "250ms")])`,
 	Effect:  Change,

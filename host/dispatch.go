@@ -12,11 +12,12 @@ import (
 // is still busy in close(); to a free one it takes microseconds.
 const slowSend = 5 * time.Millisecond
 
-// maxTries is how many workers a request is offered to when the ones before
+// maxTries is how often a request is offered again, beyond once for each
+// worker there is (all may have been killed at once), when the ones before
 // provably did not start it.
 const maxTries = 4
 
-var _ muru.Backend = (*release)(nil)
+var _ muru.BusyBackend = (*release)(nil)
 
 // Do implements [muru.Backend].
 //
@@ -61,6 +62,13 @@ func (r *release) Do(ctx context.Context, x *muru.Exchange) muru.Outcome {
 		waits = true
 		r.enterAgain(q)
 	}
+}
+
+// Busy implements [muru.BusyBackend].
+func (r *release) Busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue.len > 0 || !r.unbounded && len(r.idle) == 0
 }
 
 // depart is called when a request's context ends: its client has left, or,

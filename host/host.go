@@ -216,8 +216,7 @@ func (h *Host) Start(ctx context.Context, rel muru.Release) (muru.Backend, error
 		return nil, muru.Errorf(muru.KindRefused, "the host is closed")
 	}
 	if err := r.start(ctx); err != nil {
-		r.terminate(0)
-		h.forget(r)
+		h.stop(ctx, r, false, 0) // Close may be at it, too
 		return nil, r.fail(ctx, err)
 	}
 	return r, nil

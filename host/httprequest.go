@@ -10,8 +10,8 @@ import (
 	"muru/host/upstream"
 )
 
-// workerRest is how long a command worker that refused or broke a connection
-// gets no request.
+// workerRest is how long a worker that refused or broke a connection gets no
+// request.
 const workerRest = 20 * time.Millisecond
 
 // serveHTTP gives q to a command worker (s is one of its slots) or to an
@@ -45,7 +45,7 @@ func (r *release) serveHTTP(ctx context.Context, q *request, s *slot) (out muru.
 	y.Answer = relay
 	err := client.Do(ctx, y, upstream.Hooks{Head: relay.head, Upgraded: relay.upgraded})
 	cut := r.ended(q)
-	if cut == nil && errors.Is(err, upstream.ErrConnect) && s != nil && s.w != nil && q.tries+1 < maxTries {
+	if cut == nil && errors.Is(err, upstream.ErrConnect) && s != nil && s.w != nil && q.tries < maxTries+len(r.seats) {
 		q.tries++
 		r.rest(s.w)
 		hand(r.free(q))

@@ -45,6 +45,10 @@ func (r *release) serveLink(q *request, t turn) (out muru.Outcome, again bool) {
 		return r.failed(q, s, answer, err)
 	}
 	hand(r.free(q))
+	if cut := r.ended(q); cut != nil {
+		out.Err = cut // in the moment the answer was complete: it is told, not passed
+		return out, false
+	}
 	answer.finish(result)
 	return answer.outcome(out, result), false
 }
@@ -62,6 +66,9 @@ func (r *release) prepareBody(q *request) error {
 	err := wire.Gather(q.send)
 	if broken, ok := errors.AsType[*wire.BodyError](err); ok {
 		return bodyCause(broken)
+	}
+	if q.inMemory() {
+		q.x.Body = q.send.Body // whoever gets it when this release is leaving needs it, too
 	}
 	return err
 }
@@ -93,8 +100,9 @@ func (r *release) failed(q *request, s *slot, answer *gather, err error) (out mu
 	// never had the whole request. Linux says so on unix sockets.
 	notStarted := errors.Is(err, wire.ErrNotSent) ||
 		errors.Is(err, syscall.ECONNRESET) && q.inMemory() && !answer.begun
-	if cut == nil && notStarted && q.tries+1 < maxTries {
+	if cut == nil && notStarted && q.tries < maxTries+len(r.seats) {
 		q.tries++
+		r.rest(s.w) // its other threads are likely to be as dead
 		hand(r.free(q))
 		return out, true
 	}
@@ -257,9 +265,7 @@ func (g *gather) outcome(out muru.Outcome, result wire.Result) muru.Outcome {
 		default:
 		}
 	}
-	switch cut := g.r.ended(g.q); {
-	case cut != nil:
-		out.Err = cut
+	switch {
 	case left != nil && (g.err != nil || !g.passed || result.Reset):
 		out.Err, out.Answered = left, !result.Reset
 	case result.Raised, result.Reset:

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -60,7 +61,7 @@ func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
 // workerWith finds the process that was given the hello's token. mu is held.
 func (r *release) workerWith(hello wire.Hello) *worker {
 	for _, w := range r.workers {
-		if w.token == hello.Token && w.number == hello.Worker {
+		if w.number == hello.Worker && subtle.ConstantTimeCompare([]byte(w.token), []byte(hello.Token)) == 1 {
 			return w
 		}
 	}
@@ -200,7 +201,7 @@ func (w *worker) awaitListening() {
 		case <-timer.C:
 		}
 		if client := w.listening(); client != nil {
-			refusal := askReady(client, w.r.plan, w.number)
+			refusal := askReady(client, w.r.plan)
 			w.r.mu.Lock()
 			w.refusal = refusal
 			if refusal == "" && w.state == muru.WorkerStarting {
@@ -240,7 +241,7 @@ func (w *worker) listening() *upstream.Client {
 
 // askReady requests the path that says whether a server is ready; it returns
 // why not, or nothing.
-func askReady(client *upstream.Client, plan muru.ReleasePlan, worker int) string {
+func askReady(client *upstream.Client, plan muru.ReleasePlan) string {
 	if plan.Ready == "" {
 		return ""
 	}
@@ -271,7 +272,7 @@ func (r *release) startExternal(ctx context.Context) error {
 		cause := ""
 		if err == nil {
 			_ = conn.Close()
-			cause = askReady(r.external, r.plan, -1)
+			cause = askReady(r.external, r.plan)
 		} else {
 			cause = dialProblem(err)
 		}
@@ -322,7 +323,7 @@ func (a *readiness) Inform(int, []muru.Field) error { return nil }
 
 func (a *readiness) Head(status int, _ []muru.Field, _ int64) error {
 	a.status = status
-	return nil
+	return muru.ErrClientGone // the body, which may be a stream without end, is not waited for
 }
 
 func (a *readiness) Write(p []byte) (int, error) { return len(p), nil }

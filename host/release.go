@@ -117,6 +117,8 @@ func (r *release) start(ctx context.Context) error {
 				return cause
 			}
 			return errors.New(w.notReady(r.plan.Timeouts.Ready))
+		case <-r.ctx.Done():
+			return errors.New("it was stopped while it started")
 		}
 	}
 	r.mu.Lock()

@@ -31,12 +31,19 @@ func (a *actor) urge(ctx context.Context, fn func() error) error {
 		if err := fn(); err != nil {
 			return err
 		}
-		if !a.dirty.any() {
-			return nil
-		}
-		err := muru.Errorf(muru.KindFailed, "it is in force, but a restart would undo it: %w", a.e.log.failure())
-		return err.WithHint("make room for the state file; it is written as soon as it can be")
+		return a.written()
 	})
+}
+
+// written is an error while the app is ahead of its state file, for those who
+// would otherwise be told that something is done.
+func (a *actor) written() error {
+	failure := a.e.log.failure()
+	if !a.dirty.any() || failure == nil {
+		return nil
+	}
+	err := muru.Errorf(muru.KindFailed, "it is in force, but a restart would undo it: %w", failure)
+	return err.WithHint("make room for the state file; it is written as soon as it can be")
 }
 
 // An image is what an app was before a call that may have to be undone.

@@ -74,9 +74,15 @@ func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Repor
 	var report Report
 	err := a.do(ctx, func() error {
 		snapshot, report = a.snapshotOf(r), r.report
-		return r.err
+		if r.err != nil {
+			return r.err
+		}
+		return a.written()
 	})
-	return snapshot, report, err
+	if err != nil {
+		return snapshot, "", err
+	}
+	return snapshot, report, nil
 }
 
 // deploy makes the next release and begins to start it.

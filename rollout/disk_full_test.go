@@ -1,11 +1,13 @@
 package rollout
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"muru"
+	"muru/rollout/rollouttest"
 	"muru/store"
 )
 
@@ -215,6 +217,27 @@ func TestEventsOutlastAFullDiskAndKeepTheirNumbers(t *testing.T) {
 		w.restart()
 		if got := len(w.events("worker.crashed")); got != 10*reserveAhead {
 			t.Errorf("%d events after a restart", got)
+		}
+	})
+}
+
+func TestDeployThatBecomesReadyOnAFullDiskDoesNotSayThatItIsDone(t *testing.T) {
+	inWorldWithDisk(t, func(w *world, disk *faultyStore) {
+		w.host.StartFunc = func(ctx context.Context, _ muru.Release) (muru.Backend, error) {
+			return rollouttest.Answering(200, ""), Sleep(ctx, RealClock{}, 10*time.Second)
+		}
+		time.AfterFunc(5*time.Second, func() { disk.full.Store(true) })
+		_, report, err := w.e.Deploy(w.ctx, DeployRequest{Caller: ana, App: "shop", Hold: true})
+		expectError(t, err, muru.KindFailed, "it is in force, but a restart would undo it: the state file cannot be written: no space left on device")
+		if report != "" || w.state(1) != muru.Held {
+			t.Errorf("%q, r1 is %s", report, w.state(1))
+		}
+		disk.full.Store(false)
+		time.Sleep(2 * time.Second)
+		w.host.StartFunc = nil
+		w.restart()
+		if w.state(1) != muru.Held {
+			t.Errorf("r1 is %s", w.state(1))
 		}
 	})
 }

@@ -7,9 +7,12 @@
 //   - [Engine] is what others call; requests.go has what it is asked with,
 //     ports.go the [Edge], [Host] and [Clock] it works with
 //   - [Log] is the record of what happened, [Reporter] the way into it for
-//     edge and host, which are made before the engine
+//     edge and host, which are made before the engine; log_disk.go and
+//     log_commit.go keep it in a store
 //   - actor.go: the goroutine that owns one app; commit.go: the one way an
-//     app changes
+//     app changes; ask.go: changes that are written or undone
+//   - record.go and record_*.go: what is kept, save.go: when; restore.go and
+//     mend.go: how it comes back after a restart; gc.go: how it goes
 //   - deploy.go, serve.go, drain.go, stop.go, split.go, rollback.go: releases
 //   - canary.go (plans), live.go (steps), ends.go, approve.go, watch.go:
 //     rollouts; observe.go: the judge without the hands
@@ -31,9 +34,11 @@
 //
 // # From a call to an effect
 //
-// A change reaches the edge's table first, then state and events are
-// committed, then those who wait are woken. States move along the tables of
-// package muru only; anything else is a bug and panics.
+// A change reaches the edge's table first, then state and events are written
+// in one transaction of the store, then those who wait are woken. So a crash
+// brings back what was written last, and never more traffic for a candidate
+// than that. States move along the tables of package muru only; anything else
+// is a bug and refused ([Options.Bug]).
 //
 // A rollout is looked at every second, when its judge wakes the actor (a
 // harm, the first request, the minimum reached), when a function or probe has

@@ -1,11 +1,7 @@
 package rollout
 
-// Kinds of event beside those of the root package.
+// Kinds of event of rollouts beside those of the root package.
 const (
-	kindRestored = "rollout.restored"
-	kindUnbound  = "rollout.unbound"
-	kindDiskFull = "daemon.disk_full"
-
 	kindQueued     = "rollout.queued"
 	kindFrozen     = "rollout.frozen"
 	kindSuperseded = "rollout.superseded"

@@ -200,7 +200,7 @@ func (l *Log) note(err error) {
 	l.mu.Unlock()
 	if unwritable && !said {
 		l.Append(muru.Event{
-			Level: muru.LevelError, Kind: kindDiskFull, Subject: "muru", By: muruItself.By, Message: eventDiskFull(d.path),
+			Level: muru.LevelError, Kind: muru.DaemonDiskFull, Subject: "muru", By: muruItself.By, Message: eventDiskFull(d.path),
 		})
 	}
 }

@@ -227,3 +227,20 @@ func TestHugeEventIsKeptWithoutItsData(t *testing.T) {
 		t.Errorf("%d events", len(got))
 	}
 }
+
+func TestOldRevisionsOfTheStoreAreForgotten(t *testing.T) {
+	l, s := openLog(t, filepath.Join(fastDir(t), "muru.db"), LogOptions{})
+	defer closeLog(t, l, s)
+	var mod store.Rev
+	for i := range 3*historyKept + 10 {
+		rev, err := l.commit([]write{{keyRunCounter, encodeCounter(i), mod}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mod = rev
+	}
+	l.disk.tasks.Wait()
+	if status, _ := s.Status(t.Context()); status.Compacted < historyKept {
+		t.Errorf("%+v", status)
+	}
+}

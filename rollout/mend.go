@@ -132,11 +132,11 @@ func (a *actor) mendRollout(now time.Time) []muru.Event {
 	l.examiner.judge.Recall(l.memory)
 	a.feed.attach(l.examiner.judge)
 	events := []muru.Event{
-		a.rolloutEvent(muru.LevelNotice, kindRestored, muruItself, eventRestored(l.Number, *l.Step)),
+		a.rolloutEvent(muru.LevelNotice, muru.RolloutRestored, muruItself, eventRestored(l.Number, *l.Step)),
 	}
 	for _, g := range l.Gates {
 		if g.Kind == muru.GateCheck {
-			events = append(events, a.rolloutEvent(muru.LevelWarning, kindUnbound, muruItself, eventUnbound(l.Number, g.Name, l.Run)))
+			events = append(events, a.rolloutEvent(muru.LevelWarning, muru.RolloutUnbound, muruItself, eventUnbound(l.Number, g.Name, l.Run)))
 		}
 	}
 	return events

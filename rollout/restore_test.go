@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"muru"
 	"muru/rollout/rollouttest"
+	"muru/store"
 )
 
 func TestRestartBringsBackWhatServesIsHeldAndKeptWarm(t *testing.T) {
@@ -362,4 +364,65 @@ func TestCallWithAKeyFindsWhatItMadeBeforeTheRestart(t *testing.T) {
 			t.Errorf("the call made rollout %d again", again.Number)
 		}
 	})
+}
+
+// TestStateThatDoesNotFitIsRefusedAsItIs: a start on it fails with a sentence
+// and changes nothing.
+func TestStateThatDoesNotFitIsRefusedAsItIs(t *testing.T) {
+	for _, tt := range []struct{ name, key, old, new, want string }{
+		{"garbage", "/muru/local/app/shop", `{`, `[`, `the state's record /muru/local/app/shop cannot be read: `},
+		{"a newer form", "/muru/local/release/shop/00000002", `"v":1`, `"v":9`,
+			"the state's record /muru/local/release/shop/00000002 cannot be read: its form is 9, and this muru knows forms up to 1"},
+		{"a split of nobody", "/muru/local/app/shop", `"release":1`, `"release":7`,
+			"the state's record /muru/local/app/shop cannot be read: its split has r7, which there is not"},
+		{"a release from nowhere", "/muru/local/release/shop/00000002", "", "/muru/local/release/blog/00000001",
+			"the state's record /muru/local/release/blog/00000001 cannot be read: there is no app that it could be of"},
+		{"a number that is none", "/muru/local/meta/runs", `"last":1`, `"last":-1`,
+			"the state's record /muru/local/meta/runs cannot be read: -1 is not a number there can be"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inDurableWorld(t, func(w *world) {
+				w.baseAndCandidate()
+				w.e.BeginRun("a.star", "", "ana")
+				w.e.Close(w.ctx)
+				w.log.Close(w.ctx)
+				kv, _, err := w.bolt.Get(w.ctx, tt.key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				put := store.Put(tt.key, []byte(strings.Replace(string(kv.Value), tt.old, tt.new, 1)), 0)
+				if tt.old == "" {
+					put = store.Put(tt.new, kv.Value, 0)
+				}
+				if _, err := w.bolt.Txn(w.ctx, nil, []store.Op{put}, nil); err != nil {
+					t.Fatal(err)
+				}
+				log, err := OpenLog(w.ctx, w.bolt, LogOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := New(Options{Edge: &rollouttest.Edge{}, Host: &rollouttest.Host{}, Log: log, Bug: panicked})
+				err = e.Restore(w.ctx)
+				told, ok := errors.AsType[*muru.Error](err)
+				if !ok || !strings.HasPrefix(told.Message, tt.want) || told.Hint == "" {
+					t.Errorf("error is %v", err)
+				}
+				e.Close(w.ctx)
+				log.Close(w.ctx)
+				// As it was before, so that the world can be closed.
+				undo := store.Put(tt.key, kv.Value, 0)
+				if tt.old == "" {
+					undo = store.Del(tt.new)
+				}
+				if _, err := w.bolt.Txn(w.ctx, nil, []store.Op{undo}, nil); err != nil {
+					t.Fatal(err)
+				}
+				w.bolt.Close()
+				w.start()
+				if w.state(1) != muru.Serving || w.state(2) != muru.Held {
+					t.Errorf("r1 is %s, r2 %s", w.state(1), w.state(2))
+				}
+			})
+		})
+	}
 }

@@ -41,6 +41,9 @@ func (e *Engine) StopRelease(ctx context.Context, q ReleaseRequest) (muru.Releas
 		if err := a.waitFor(ctx, gone); err != nil {
 			return muru.Release{}, "", err
 		}
+		if err := a.do(ctx, a.written); err != nil {
+			return muru.Release{}, "", err
+		}
 		r, err := e.Release(q.Release)
 		return r, report, err
 	})
@@ -154,7 +157,7 @@ func (e *Engine) StopApp(ctx context.Context, by Caller, app string) (muru.App, 
 					}})
 				}
 				snapshot = a.snapshot()
-				return nil
+				return a.written()
 			})
 		}
 		return snapshot, report, err

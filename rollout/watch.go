@@ -26,6 +26,10 @@ func (e *Engine) WaitRollout(ctx context.Context, number int, watch func(muru.Ro
 		if r.Number != 0 && !r.Live() {
 			return r, endErrorOrNil(r)
 		}
+		if r.Number == 0 && e.rolloutOf(number) == nil {
+			_, err := e.actorOfRollout(number) // removed as old meanwhile
+			return r, err
+		}
 		if err := a.waitFor(ctx, v.changed); err != nil {
 			return r, err
 		}

@@ -11,7 +11,6 @@
 //   - [Hooks] tell the caller how far a request has come
 //   - [AnswerError], [RequestError], [GoneError], [ErrConnect] and [ErrReset]
 //     say how it failed
-//   - [Ready] asks a server that is starting whether it answers
 //
 // Inside: conn.go is a connection and its read buffer, call.go is one request
 // on one connection, request.go writes its head, sender.go its body; head.go
