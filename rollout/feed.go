@@ -142,7 +142,8 @@ func (m *lastMinute) rate(now time.Time) (requests int, seen time.Duration) {
 		return 0, 0
 	}
 	_, durations, _ := m.sum(now)
-	return durations.Count(), min(now.Sub(since), time.Minute)
+	oldest := (now.UnixNano()/int64(minuteSlot) - minuteParts + 1) * int64(minuteSlot)
+	return durations.Count(), min(now.Sub(since), time.Duration(now.UnixNano()-oldest))
 }
 
 func (m *lastMinute) done(f muru.Fact) {
