@@ -80,6 +80,8 @@ type arm struct {
 	open map[requestKey]time.Time
 	left map[requestKey]struct{}
 
+	failed    int // requests that ended with a 5xx
+	shielded  int // those of them that the baseline answered in the end
 	minted    int // clients whose identity was made for their request
 	timeGates int
 	marks     []string
@@ -149,6 +151,12 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 		a.minted++
 	}
 	delete(a.open, key)
+	if f.Status/100 == 5 {
+		a.failed++
+	}
+	if f.Shielded {
+		a.shielded++
+	}
 	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
 	if gone && !counted {
 		a.left[key] = struct{}{}

@@ -82,8 +82,12 @@ func (a *actor) freeze(why string, events ...muru.Event) {
 // inspection. before are the events that say why.
 func (a *actor) rollBackLive(message string, before ...muru.Event) {
 	l := a.live
+	text := eventRolledBack(l.Number, message)
+	if l.plan.Shield {
+		text += textShielded(l.shieldedSoFar())
+	}
 	_ = a.takeOutCandidate(&ending{muru.RolledBack, message, 0}, append(before,
-		a.rolloutEvent(muru.LevelWarning, muru.RolloutRolledBack, muruItself, eventRolledBack(l.Number, message))))
+		a.rolloutEvent(muru.LevelWarning, muru.RolloutRolledBack, muruItself, text)))
 }
 
 // takeOutCandidate ends the live rollout with all traffic on the baseline.

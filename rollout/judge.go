@@ -49,6 +49,9 @@ type judge interface {
 	// Confident reports whether every rate is proven to be no worse than the
 	// step demands, see sequential.
 	Confident() bool
+	// Shielded counts the candidate's failures since Begin, and those of them
+	// that the baseline was asked to answer.
+	Shielded() (failures, shielded int)
 	// Balance counts the clients since Begin whose identity was made for their
 	// request: the candidate's, and all.
 	Balance() (candidate, all int)

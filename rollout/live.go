@@ -31,10 +31,11 @@ type live struct {
 	noData    bool   // it waits because a step had no data
 	frozen    bool   // a gate failed and its share was kept
 
-	owed       bool       // the step's share was in force before muru was started again
-	savedAt    time.Time  // when its progress was
-	baseBefore muru.Share // the baseline's when the last minute was counted
-	witness    witness    // what the verdicts were said from
+	owed               bool       // the step's share was in force before muru was started again
+	savedAt            time.Time  // when its progress was
+	failures, shielded int        // of the windows before this one, see [judge]
+	baseBefore         muru.Share // the baseline's when the last minute was counted
+	witness            witness    // what the verdicts were said from
 
 	weighedSplit bool     // this step's split was looked at
 	unbalanced   bool     // and was off
@@ -104,6 +105,13 @@ func (a *actor) begin(l *live) error {
 	return a.beginStep(max(1, l.plan.FromStep), change{step: true, events: []muru.Event{
 		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, l.caller, eventRolloutStarted(l.Rollout, l.plan.falseAlarms(l.Gates))),
 	}})
+}
+
+// shieldedSoFar counts the candidate's failures in the rollout, and those that
+// its users did not see.
+func (l *live) shieldedSoFar() (failures, shielded int) {
+	x, z := l.examiner.judge.Shielded()
+	return l.failures + x, l.shielded + z
 }
 
 // remembered returns what the rollout's judge carries, or carried.
@@ -226,6 +234,7 @@ func (a *actor) putStep(c change) error {
 func (a *actor) openWindow(now time.Time) {
 	l := a.live
 	l.before, l.stood = l.held, 0
+	l.failures, l.shielded = l.shieldedSoFar()
 	l.examiner.begin(opening{
 		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets, Share: l.Step.Share,
 	})

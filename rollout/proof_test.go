@@ -77,7 +77,7 @@ func TestStartSaysHowLongAStepNeedsAtThePresentTraffic(t *testing.T) {
 		}
 		w.canary(func(q *CanaryRequest) { q.Steps = []muru.Step{{Share: 500, Hold: 30 * time.Second}} })
 		w.expectEvents("rollout.slow",
-			"shop@r2 at 3.0 requests/min a 5% step needs about 33 min for 100 requests: use probes, a higher step or traffic()")
+			"shop@r2 at 3.1 requests/min a 5% step needs about 32 min for 100 requests: use probes, a higher step or traffic()")
 		if e := w.e.Events(EventQuery{Kind: muru.RolloutSlow}); e[0].Level != muru.LevelWarning {
 			t.Errorf("past its deadline it is a %s", e[0].Level)
 		}
@@ -215,7 +215,9 @@ func TestQueryGateActsBeforeAnybodyIsSentToTheCandidate(t *testing.T) {
 
 func TestDeadlineNamesTheGateThatCouldNotJudge(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.e.query = func(context.Context, string, string) (float64, bool, error) { return 0, false, errors.New("connection refused") }
+		w.e.query = func(context.Context, string, string) (float64, bool, error) {
+			return 0, false, errors.New("connection refused")
+		}
 		w.baseAndCandidate()
 		w.canary(asksStore, func(q *CanaryRequest) { q.MinRequests, q.Deadline = 10, time.Minute })
 		w.good(122)

@@ -207,3 +207,36 @@ func TestHeaderGateWeighsWhatTheAppMarks(t *testing.T) {
 		w.expect(1, muru.RolledBack, "gate failed at 10%: carts lost rate 13.04% over the limit of 0.10% (baseline 0.00%)")
 	})
 }
+
+func TestShieldedFailuresCountAgainstTheCandidateAndAreSaid(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(func(q *CanaryRequest) { q.Shield = true })
+		if r, _ := w.edge.Routing("shop"); !r.Shield {
+			t.Error("the edge does not shield")
+		}
+		w.good(10)
+		for i := range 3 {
+			f := w.edge.Begin(rel(2))
+			f.Status, f.Duration, f.Shielded = 500, time.Millisecond, i > 0
+			w.edge.End(f)
+		}
+		message := "gate failed at 10%: 5xx rate 23.08% over the limit of 1.00% (baseline 0.00%)"
+		w.expect(1, muru.RolledBack, message)
+		w.expectEvents("rollout.rolled_back",
+			"shop@r2 rollout 1: "+message+"; the candidate is kept for inspection; 2 of 3 failures shielded")
+		if r, _ := w.edge.Routing("shop"); r.Shield {
+			t.Error("the edge shields for ever")
+		}
+	})
+}
+
+func TestShieldIsRefusedWhereClientsKeepTheirRelease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		must[muru.App](t)(w.e.App(w.ctx, AppRequest{Caller: ana, Name: "shop", Change: []RouteChange{{"sticky",
+			func(r *muru.Route) { r.Sticky = time.Minute }, func(r muru.Route) string { return r.Sticky.String() }}}}))
+		_, _, err := w.e.Canary(w.ctx, plan(func(q *CanaryRequest) { q.Shield = true }))
+		expectError(t, err, muru.KindRefused, "shop is sticky: a client stays on its release, and the baseline cannot answer for it")
+	})
+}

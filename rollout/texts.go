@@ -372,6 +372,11 @@ func eventRolledBack(number int, message string) string {
 	return eventRollout(number, message) + "; the candidate is kept for inspection"
 }
 
+// textShielded says how many of a candidate's failures its users did not see.
+func textShielded(failures, shielded int) string {
+	return fmt.Sprintf("; %d of %d failures shielded", shielded, failures)
+}
+
 // eventApproved names what was approved, and what the gates said when they
 // were asked again: a person may go on without proof.
 func eventApproved(number int, what, who string, gates muru.Result) string {

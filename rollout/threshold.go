@@ -280,3 +280,10 @@ func (t *threshold) Balance() (candidate, all int) {
 	defer t.mu.Unlock()
 	return t.candidate.minted, t.candidate.minted + t.baseline.minted
 }
+
+// Shielded implements [judge].
+func (t *threshold) Shielded() (failures, shielded int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.candidate.failed, t.candidate.shielded
+}
