@@ -3,6 +3,7 @@ package builtins
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -20,7 +21,9 @@ var canarySpec = (&Spec{
 	Name:    "canary",
 	Group:   GroupRollouts,
 	Summary: "gives a release more and more traffic while its gates pass, then all; else takes it out at once",
-	Doc: `Each step is a share or (share, hold); shares go up, 0 (previews only) may come first and 100 last. A
+	Doc: `Each step is a share or (share, hold); shares go up, 0 (previews only) may come first and 100 last.
+"25% shadow" sends the candidate copies of the GET and HEAD requests of a share's clients and drops
+its answers: what it fails that the baseline does not counts; such steps come before the others. A
 step lasts at least hold from the candidate's first request in it, and until the candidate has
 min_requests in it and every gate passes. A gate fails only if the candidate is over its limit and
 worse than the baseline in the same time; a failing gate acts at once.
@@ -236,8 +239,8 @@ var stepsType Type = typeOf{"list of share or (share, duration)", func(c *Call, 
 		return nil, usagef("there is none").WithHint("promote gives all traffic without a step")
 	}
 	for i := 1; i < len(list); i++ {
-		if list[i].Share <= list[i-1].Share {
-			return nil, at(fmt.Sprintf("[%d]", i), usagef("%s is not above %s", list[i].Share, list[i-1].Share))
+		if list[i].Shadow == list[i-1].Shadow && list[i].Share <= list[i-1].Share {
+			return nil, at(fmt.Sprintf("[%d]", i), usagef("%s is not above %s", list[i].ShareText(), list[i-1].ShareText()))
 		}
 	}
 	for i := range list {
@@ -257,6 +260,11 @@ var stepType Type = typeOf{"share or (share, duration)", func(_ *Call, v starlar
 			return nil, err
 		}
 		v, step.Hold = pair[0], hold
+	}
+	if text, ok := starlark.AsString(v); ok {
+		if share, copies := strings.CutSuffix(text, " shadow"); copies {
+			v, step.Shadow = starlark.String(share), true
+		}
 	}
 	percent, err := toPercent(v)
 	if err != nil {

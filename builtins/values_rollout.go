@@ -59,7 +59,7 @@ var stepKind = &kind{
 		{"number", "int", "from 1"},
 		{"of", "int", "how many there are"},
 		{"share", "float", "percent"},
-		{"shadow", "bool", "the candidate gets copies; False for now"},
+		{"shadow", "bool", "the candidate gets copies of that share's requests"},
 		{"hold", "Duration", "how long it lasts at least"},
 		{"elapsed", "Duration", "of the hold"},
 		{"requests", "int", "of the candidate, ended or overdue, in this step"},
@@ -69,11 +69,11 @@ var stepKind = &kind{
 
 func stepRecord(s muru.Step) *Record {
 	row := []string{
-		fmt.Sprintf("%d of %d", s.Number, s.Of), s.Share.String(), muru.FormatDuration(s.Hold),
+		fmt.Sprintf("%d of %d", s.Number, s.Of), s.ShareText(), muru.FormatDuration(s.Hold),
 		muru.FormatMeasured(s.Elapsed), strconv.Itoa(s.Requests),
 	}
 	return stepKind.record(s, s.String(), [][]string{row},
-		starlark.MakeInt(s.Number), starlark.MakeInt(s.Of), starlark.Float(s.Share.Percent()), starlark.False,
+		starlark.MakeInt(s.Number), starlark.MakeInt(s.Of), starlark.Float(s.Share.Percent()), starlark.Bool(s.Shadow),
 		Duration(s.Hold), Duration(s.Elapsed), starlark.MakeInt(s.Requests))
 }
 
@@ -186,7 +186,7 @@ func ProgressLine(r muru.Rollout) string {
 		}
 		return text
 	}
-	text += fmt.Sprintf(" step %d of %d: %s, %s of %s", r.Step.Number, r.Step.Of, r.Step.Share,
+	text += fmt.Sprintf(" step %d of %d: %s, %s of %s", r.Step.Number, r.Step.Of, r.Step.ShareText(),
 		muru.FormatMeasured(r.Step.Elapsed), muru.FormatDuration(r.Step.Hold))
 	counts := fmt.Sprintf(", %d requests", r.Step.Requests)
 	var verdicts strings.Builder

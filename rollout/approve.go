@@ -20,9 +20,9 @@ func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Rep
 		}
 		a.countTime(a.e.clock.Now())
 		err := a.commit(change{
-			state: &rolloutMove{muru.Paused, messageBy(q.who(), l.Share, q.Reason)},
+			state: &rolloutMove{muru.Paused, messageBy(q.who(), l.at(), q.Reason)},
 			events: []muru.Event{a.rolloutEvent(muru.LevelNotice, muru.RolloutPaused, q.Caller,
-				eventPaused(l.Number, q.who(), l.Share, q.Reason))},
+				eventPaused(l.Number, q.who(), l.at(), q.Reason))},
 		})
 		return reportState(l.Rollout), err
 	})
@@ -172,7 +172,7 @@ func (a *actor) resume(q RolloutRequest, waited string) (Report, error) {
 		if err := a.commit(change{
 			state: &rolloutMove{muru.Running, ""},
 			events: []muru.Event{a.rolloutEvent(muru.LevelNotice, muru.RolloutResumed, q.Caller,
-				eventPaused(l.Number, q.who(), l.Share, q.Reason))},
+				eventPaused(l.Number, q.who(), l.at(), q.Reason))},
 		}); err != nil {
 			return "", err
 		}

@@ -37,6 +37,9 @@ func (a *actor) checkBalance() (balanced bool) {
 		return !l.unbalanced
 	}
 	l.weighedSplit = true
+	if l.Step.Shadow {
+		return true // nobody is sent to the candidate
+	}
 	candidate, all := l.examiner.judge.Balance()
 	p := balanceOf(candidate, all, l.Step.Share)
 	if l.unbalanced = p < unbalancedBelow; l.unbalanced {

@@ -62,8 +62,14 @@ func checkSteps(q CanaryRequest) error {
 			return usage("steps[%d]: %s is below 0%%", i, s.Share)
 		case s.Share > muru.Buckets:
 			return usage("steps[%d]: %s is over 100%%", i, s.Share)
-		case i > 0 && s.Share <= q.Steps[i-1].Share:
-			return usage("steps[%d]: %s is not above %s", i, s.Share, q.Steps[i-1].Share)
+		case s.Shadow && s.Share == 0:
+			return usage("steps[%d]: copies of 0%% are none", i)
+		case s.Shadow && i > 0 && !q.Steps[i-1].Shadow && q.Steps[i-1].Share > 0:
+			return usage("steps[%d]: %s comes after %s: copies come first", i, s.ShareText(), q.Steps[i-1].Share)
+		case i > 0 && s.Shadow == q.Steps[i-1].Shadow && s.Share <= q.Steps[i-1].Share:
+			return usage("steps[%d]: %s is not above %s", i, s.ShareText(), q.Steps[i-1].ShareText())
+		case i > 0 && q.Steps[i-1].Shadow && !s.Shadow && s.Share == 0:
+			return usage("steps[%d]: 0%% comes after %s: it comes first", i, q.Steps[i-1].ShareText())
 		case s.Hold < 0:
 			return usage("steps[%d]: a hold of %s is below 0s", i, muru.FormatDuration(s.Hold))
 		case q.Deadline != 0 && q.Deadline < s.Hold:

@@ -151,6 +151,9 @@ func (a *actor) swap() {
 	}
 	if a.live != nil {
 		r.Rollout, r.Shield = a.live.Number, a.live.plan.Shield
+		if l := a.live; l.swapped && l.Step != nil && l.Step.Shadow {
+			r.Shadow = &muru.Shadow{Release: l.Candidate, Share: l.Step.Share}
+		}
 	}
 	r.Marks = a.feed.marks()
 	r.Honoured = a.honouredNow()

@@ -43,7 +43,7 @@ func (a *actor) stepEvent(k int, by Caller) muru.Event {
 func (a *actor) failGate(v muru.Verdict) {
 	l := a.live
 	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutGateFailed, muruItself,
-		eventAtStep(l.Step.Number, l.Share, v.Message+textEvidence(v)))
+		eventAtStep(l.Step.Number, l.at(), v.Message+textEvidence(v)))
 	said.Data["gate"] = v.Gate
 	if v.Needed > 0 {
 		said.Data["evidence"], said.Data["needed"] = min(v.Evidence, evidenceMax), v.Needed
@@ -54,10 +54,10 @@ func (a *actor) failGate(v muru.Verdict) {
 	said.Data["limit"] = v.Limit.String()
 	if l.plan.OnFail == OnFailFreeze {
 		a.freeze(v.Message, said, a.rolloutEvent(muru.LevelError, kindFrozen, muruItself,
-			eventFrozen(l.Number, l.Share, v.Message, a.name)))
+			eventFrozen(l.Number, l.at(), v.Message, a.name)))
 		return
 	}
-	a.rollBackLive(messageGateFailed(l.Share, v.Message), said)
+	a.rollBackLive(messageGateFailed(l.at(), v.Message), said)
 }
 
 // freeze pauses the live rollout where it is because of what happened to it:
@@ -69,7 +69,7 @@ func (a *actor) freeze(why string, events ...muru.Event) {
 	if l.State == muru.AwaitingApproval {
 		l.State = muru.Running // what it waited for is off the table
 	}
-	message := messageFrozen(l.Share, why)
+	message := messageFrozen(l.at(), why)
 	if l.State == muru.Paused {
 		l.Message = message
 		_ = a.commit(change{step: true, events: events}) // nobody asked
@@ -109,7 +109,7 @@ func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) err
 // abortLive ends the live rollout because somebody wants it to.
 func (a *actor) abortLive(by Caller, reason string) Report {
 	l := a.live
-	number, message := l.Number, messageBy(by.who(), l.Share, reason)
+	number, message := l.Number, messageBy(by.who(), l.at(), reason)
 	_ = a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
 		a.rolloutEvent(muru.LevelWarning, muru.RolloutAborted, by, eventRollout(number, message)),
 	})
@@ -124,7 +124,7 @@ func (a *actor) sayErrors(errors []muru.Verdict) {
 		bad[v.Gate] = true
 		if !l.bad[v.Gate] {
 			a.say(a.rolloutEvent(muru.LevelWarning, muru.RolloutGateError, muruItself,
-				eventAtStep(l.Step.Number, l.Share, eventGateError(v.Gate, v.Message))))
+				eventAtStep(l.Step.Number, l.at(), eventGateError(v.Gate, v.Message))))
 		}
 	}
 	l.bad = bad
@@ -149,7 +149,7 @@ func (a *actor) sayBothBad() {
 			what = v.Gate + " rate"
 		}
 		a.say(a.rolloutEvent(muru.LevelError, muru.RolloutBothBad, muruItself,
-			eventAtStep(l.Step.Number, l.Share, eventBothBad(what, v.Candidate, v.Baseline, v.Limit))))
+			eventAtStep(l.Step.Number, l.at(), eventBothBad(what, v.Candidate, v.Baseline, v.Limit))))
 	}
 }
 
@@ -187,7 +187,7 @@ func (a *actor) saySlowFor(perMinute float64) {
 	if needs > l.deadline() {
 		level = muru.LevelWarning
 	}
-	a.say(a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(perMinute, l.Share, needs, l.least())))
+	a.say(a.rolloutEvent(level, muru.RolloutSlow, muruItself, eventSlow(perMinute, l.at(), needs, l.least())))
 }
 
 // slowAfter is how long a step is watched before it is said how long it will

@@ -131,7 +131,7 @@ func (l *live) proven() bool {
 	switch {
 	case l.dark():
 		return true
-	case l.plan.Until == UntilConfident && l.Step.Share < muru.Buckets:
+	case l.plan.Until == UntilConfident && l.paired():
 		return l.examiner.judge.Confident()
 	}
 	return l.Step.Requests >= l.least()
@@ -165,6 +165,25 @@ func (l *live) missing(now time.Time) string {
 func (l *live) deadline() time.Duration {
 	return cmpOr(l.plan.Deadline, l.Step.Hold+deadlineSlack)
 }
+
+// at is where the rollout is now.
+func (l *live) at() place {
+	if l.swapped && l.Step != nil && l.Step.Shadow {
+		return placeOf(*l.Step)
+	}
+	return place(l.Share)
+}
+
+// taken is the share of the traffic that the present step gives the candidate.
+func (l *live) taken() muru.Share {
+	if l.Step.Shadow {
+		return 0
+	}
+	return l.Step.Share
+}
+
+// paired reports whether a baseline gets traffic in the present step.
+func (l *live) paired() bool { return l.taken() < muru.Buckets }
 
 // dark reports whether the present step sends nobody to the candidate.
 func (l *live) dark() bool { return l.Step.Share == 0 }
@@ -201,7 +220,7 @@ func (a *actor) ready(id muru.ReleaseID) bool {
 func (a *actor) putStep(c change) error {
 	l := a.live
 	now := a.e.clock.Now()
-	next, err := muru.NewSplit(rolloutSalt(l.Number), l.Baseline, muru.SplitArm{Release: l.Candidate, Share: l.Step.Share})
+	next, err := muru.NewSplit(rolloutSalt(l.Number), l.Baseline, muru.SplitArm{Release: l.Candidate, Share: l.taken()})
 	if err != nil {
 		return a.e.bug("a checked step makes no split: %v", err)
 	}
@@ -215,10 +234,10 @@ func (a *actor) putStep(c change) error {
 	l.swappedAt = now
 	a.readVerdicts(now) // those of the last step say nothing of this one
 	l.baseBefore, _ = a.split.Share(l.Baseline)
-	l.swapped, l.swappedAt, l.seen, l.Share, l.owed = true, now, now, l.Step.Share, false
+	l.swapped, l.swappedAt, l.seen, l.Share, l.owed = true, now, now, l.taken(), false
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
 	a.endGrace(c.moves)
-	if l.Step.Share == muru.Buckets && a.route.Sticky > 0 {
+	if !l.paired() && a.route.Sticky > 0 {
 		a.honoured[l.Baseline.Number] = now.Add(a.route.Sticky)
 	}
 	if err := a.commit(c); err != nil {
@@ -236,7 +255,7 @@ func (a *actor) openWindow(now time.Time) {
 	l.before, l.stood = l.held, 0
 	l.failures, l.shielded = l.shieldedSoFar()
 	l.examiner.begin(opening{
-		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets, Share: l.Step.Share,
+		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.paired(), Shadow: l.Step.Shadow, Share: l.Step.Share,
 	})
 }
 
@@ -356,7 +375,7 @@ func (a *actor) readVerdicts(now time.Time) {
 	l.Verdicts = l.examiner.verdicts(now)
 	l.memory = judge.Told()
 	w := &l.witness
-	w.step, w.least, w.paired = l.Step.Number, l.plan.judging().least, l.Step.Share < muru.Buckets
+	w.step, w.least, w.paired = l.Step.Number, l.plan.judging().least, l.paired()
 	w.window = 0
 	if l.swapped {
 		w.window = now.Sub(l.swappedAt)
@@ -407,7 +426,7 @@ func (a *actor) passStep() {
 // on without proof did not pass everywhere.
 func (l *live) passedMessage(by Caller) string {
 	if l.unproven {
-		return messagePromotedBy(by.who(), l.Share, l.Step.Number, l.Step.Of, "")
+		return messagePromotedBy(by.who(), l.at(), l.Step.Number, l.Step.Of, "")
 	}
 	return messagePassed
 }
@@ -437,9 +456,9 @@ func (a *actor) await(next, message string, before ...muru.Event) {
 func (a *actor) stepWithoutData(now time.Time) {
 	l := a.live
 	missing := l.missing(now)
-	message := messageNoData(l.Share, missing)
+	message := messageNoData(l.at(), missing)
 	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutNoData, muruItself,
-		eventAtStep(l.Step.Number, l.Step.Share, eventNoData(missing, l.plan.OnNoData)))
+		eventAtStep(l.Step.Number, placeOf(*l.Step), eventNoData(missing, l.plan.OnNoData)))
 	if l.plan.OnNoData == muru.NoDataRollback {
 		a.rollBackLive(message, said)
 		return

@@ -47,8 +47,9 @@ type rolloutRecord struct {
 
 // stepRecord is a step's plan.
 type stepRecord struct {
-	Share muru.Share `json:"share"`
-	Hold  span       `json:"hold"`
+	Share  muru.Share `json:"share"`
+	Shadow bool       `json:"shadow,omitempty"`
+	Hold   span       `json:"hold"`
 }
 
 // progressRecord is how far a live rollout is in its step.
@@ -106,7 +107,7 @@ func (l *live) record() rolloutRecord {
 		r.Until = l.plan.Until.String()
 	}
 	for _, s := range l.Steps {
-		r.Steps = append(r.Steps, stepRecord{s.Share, span(s.Hold)})
+		r.Steps = append(r.Steps, stepRecord{s.Share, s.Shadow, span(s.Hold)})
 	}
 	for _, g := range l.Gates {
 		r.Gates = append(r.Gates, gateRecord{
@@ -226,7 +227,7 @@ func (r rolloutRecord) plan(candidate muru.ReleaseID) (q CanaryRequest, err erro
 		return q, fmt.Errorf("on_no_data: %w", err)
 	}
 	for _, s := range r.Steps {
-		q.Steps = append(q.Steps, muru.Step{Share: s.Share, Hold: time.Duration(s.Hold)})
+		q.Steps = append(q.Steps, muru.Step{Share: s.Share, Shadow: s.Shadow, Hold: time.Duration(s.Hold)})
 	}
 	if err := checkSteps(q); err != nil {
 		return q, err

@@ -256,6 +256,10 @@ func (s *sequential) Settled(now time.Time, open inside) bool {
 	if !s.opening.Paired || s.opening.Dark {
 		return s.settled(now, open)
 	}
+	share := s.opening.Share
+	if s.opening.Shadow {
+		share = muru.Buckets / 2
+	}
 	for i, r := range s.rated {
 		if r.limit < 0 || s.limits[r.limit].after == 0 {
 			continue
@@ -265,7 +269,7 @@ func (s *sequential) Settled(now time.Time, open inside) bool {
 		y, m := s.baseline.atWorst(r.limit, after, open.baseline, now)
 		moreX, moreY := x-s.candidate.step.slow[r.limit], y-s.baseline.step.slow[r.limit]
 		if overPercent(x, n, r.percent) && worse(x, n, y, m, r.gate.Ratio) &&
-			moreX > 0 && s.scales[i].worse.with(s.opening.Share, moreX, moreY) >= s.needed {
+			moreX > 0 && s.scales[i].worse.with(share, moreX, moreY) >= s.needed {
 			return false
 		}
 	}

@@ -17,6 +17,27 @@ import (
 // and FormatMeasured. A name like r5 stands for a release where the app is
 // already named, shop@r5 elsewhere.
 
+// A place is where a rollout is, as its texts name it: at a share, or at one
+// of which copies are made.
+type place muru.Share
+
+const placeShadow place = 1 << 20
+
+func (p place) String() string {
+	if p >= placeShadow {
+		return muru.Share(p-placeShadow).String() + " shadow"
+	}
+	return muru.Share(p).String()
+}
+
+// placeOf is where a step is.
+func placeOf(s muru.Step) place {
+	if s.Shadow {
+		return placeShadow + place(s.Share)
+	}
+	return place(s.Share)
+}
+
 // because appends a reason that somebody gave.
 func because(text, reason string) string {
 	if reason == "" {
@@ -87,21 +108,21 @@ const textNoMatch = "body does not match"
 
 const messagePassed = "every step passed its gates"
 
-func messageBy(who string, s muru.Share, reason string) string {
+func messageBy(who string, s place, reason string) string {
 	return because(fmt.Sprintf("by %s at %s", who, s), reason)
 }
 
-func messagePromotedBy(who string, s muru.Share, k, m int, reason string) string {
+func messagePromotedBy(who string, s place, k, m int, reason string) string {
 	return because(fmt.Sprintf("by %s at %s in step %d of %d", who, s, k, m), reason)
 }
 
-func messageGateFailed(s muru.Share, gate string) string {
+func messageGateFailed(s place, gate string) string {
 	return fmt.Sprintf("gate failed at %s: %s", s, gate)
 }
 
 // messageNoData says what a step lacked at its deadline: its requests, or a
 // gate's verdict.
-func messageNoData(s muru.Share, missing string) string {
+func messageNoData(s place, missing string) string {
 	return fmt.Sprintf("no data at %s: %s", s, missing)
 }
 
@@ -131,9 +152,9 @@ const (
 
 // messageFrozen is of a rollout that keeps its share though it should not go
 // on.
-func messageFrozen(s muru.Share, why string) string { return fmt.Sprintf("frozen at %s: %s", s, why) }
+func messageFrozen(s place, why string) string { return fmt.Sprintf("frozen at %s: %s", s, why) }
 
-func eventFrozen(number int, s muru.Share, gate, app string) string {
+func eventFrozen(number int, s place, gate, app string) string {
 	return fmt.Sprintf("rollout %d: %s; the share is kept: muru rollout resume or abort %s", number, messageGateFailed(s, gate), app)
 }
 
@@ -321,7 +342,7 @@ func eventRolloutStarted(r muru.Rollout, alarms float64) string {
 	return text
 }
 
-func eventSlow(perMinute float64, s muru.Share, needs time.Duration, least int) string {
+func eventSlow(perMinute float64, s place, needs time.Duration, least int) string {
 	rate := fmt.Sprintf("%.0f", perMinute)
 	if perMinute < 10 {
 		rate = fmt.Sprintf("%.1f", perMinute)
@@ -342,7 +363,7 @@ func biggestUnit(d time.Duration) string {
 }
 
 // eventAtStep begins the events that say what was seen in a step.
-func eventAtStep(k int, s muru.Share, text string) string {
+func eventAtStep(k int, s place, text string) string {
 	return fmt.Sprintf("step %d at %s: %s", k, s, text)
 }
 
@@ -383,7 +404,7 @@ func eventApproved(number int, what, who string, gates muru.Result) string {
 	return fmt.Sprintf("rollout %d: %s by %s; gates asked again: %s", number, what, who, gates)
 }
 
-func eventPaused(number int, who string, s muru.Share, reason string) string {
+func eventPaused(number int, who string, s place, reason string) string {
 	return fmt.Sprintf("rollout %d %s", number, messageBy(who, s, reason))
 }
 
