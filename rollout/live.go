@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"slices"
 	"time"
 
 	"muru"
@@ -45,68 +44,6 @@ type live struct {
 // promotion is what is approved after the last step.
 const promotion = "promotion"
 
-// startRollout makes the rollout and puts its first step in force.
-func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, error) {
-	if q.Shield && a.route.Sticky > 0 {
-		return muru.Rollout{}, muru.Errorf(muru.KindRefused, "%s is sticky: a client stays on its release, and the baseline cannot answer for it", a.name).
-			WithHint("app(%q, sticky = None)", a.name)
-	}
-	queued, err := a.resolve(q, gates)
-	if err != nil {
-		return muru.Rollout{}, err
-	}
-	if queued != nil {
-		remember(a.e, q.Caller, queued.Number)
-		return queued.snapshot(), nil
-	}
-	if a.live == nil {
-		if _, err := a.mayBeTried(q.Release); err != nil {
-			return muru.Rollout{}, err
-		}
-	}
-	l := a.newLive(q, gates)
-	if a.live != nil {
-		if err := a.supersede(q.Caller, l.String()); err != nil {
-			a.e.forgetRollout(l.Number)
-			return muru.Rollout{}, err
-		}
-	}
-	if err := a.begin(l); err != nil {
-		return muru.Rollout{}, err
-	}
-	remember(a.e, q.Caller, l.Number)
-	return l.snapshot(), nil
-}
-
-// newLive makes a rollout that has not begun.
-func (a *actor) newLive(q CanaryRequest, gates []muru.Gate) *live {
-	l := &live{
-		Rollout: muru.Rollout{
-			Number: a.e.nextRollout(a), Candidate: q.Release, Baseline: a.split.Baseline(),
-			Steps: slices.Clone(q.Steps), Gates: gates, Started: a.e.clock.Now(), By: q.who(), Run: q.Run,
-		},
-		plan: q, caller: q.Caller, bad: map[string]bool{},
-	}
-	for i := range l.Steps {
-		l.Steps[i].Number, l.Steps[i].Of = i+1, len(l.Steps)
-	}
-	return l
-}
-
-// begin puts a rollout's first step in force.
-func (a *actor) begin(l *live) error {
-	base := a.split.Baseline()
-	l.State, l.Message, l.Baseline, l.Started = muru.Running, "", base, a.e.clock.Now()
-	l.examiner = a.e.newExaminer(arms{l.Candidate, base}, l.plan.judging(), l.Gates, a.nudge)
-	a.live = l
-	a.feed.attach(l.examiner.judge)
-	_, durations, queue := a.feed.recent.sum(l.Started)
-	l.examiner.limitsFrom(durations, queue, false)
-	return a.beginStep(max(1, l.plan.FromStep), change{step: true, events: []muru.Event{
-		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, l.caller, eventRolloutStarted(l.Rollout, l.plan.falseAlarms(l.Gates))),
-	}})
-}
-
 // shieldedSoFar counts the candidate's failures in the rollout, and those that
 // its users did not see.
 func (l *live) shieldedSoFar() (failures, shielded int) {
@@ -135,30 +72,6 @@ func (l *live) proven() bool {
 		return l.examiner.judge.Confident()
 	}
 	return l.Step.Requests >= l.least()
-}
-
-// missing says what keeps a step from being over.
-func (l *live) missing(now time.Time) string {
-	if !l.dark() && l.Step.Requests < l.plan.judging().least {
-		return missingRequests(l.Step.Requests, l.plan.judging().least, l.spent)
-	}
-	for _, v := range l.Verdicts {
-		if v.Result != muru.Pass {
-			if v.Message == "" {
-				v.Message = l.examiner.reason(v.Gate)
-			}
-			return missingVerdict(v, l.spent)
-		}
-	}
-	switch {
-	case l.unbalanced:
-		return missingOther(missingBalance, l.spent)
-	case !l.proven() && l.plan.Until == UntilConfident:
-		return missingOther(missingProof, l.spent)
-	case !l.examiner.settled(now):
-		return missingOther(missingOpen, l.spent)
-	}
-	return missingRequests(l.Step.Requests, l.least(), l.spent)
 }
 
 // deadline is how long the present step may take.
@@ -449,22 +362,6 @@ func (a *actor) await(next, message string, before ...muru.Event) {
 		events: append(before, a.rolloutEvent(muru.LevelNotice, muru.RolloutAwaiting, muruItself,
 			eventRollout(l.Number, message))),
 	})
-}
-
-// stepWithoutData does what the plan says of a step whose time is up without
-// a verdict of every gate.
-func (a *actor) stepWithoutData(now time.Time) {
-	l := a.live
-	missing := l.missing(now)
-	message := messageNoData(l.at(), missing)
-	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutNoData, muruItself,
-		eventAtStep(l.Step.Number, placeOf(*l.Step), eventNoData(missing, l.plan.OnNoData)))
-	if l.plan.OnNoData == muru.NoDataRollback {
-		a.rollBackLive(message, said)
-		return
-	}
-	l.noData = true
-	a.await(a.whatIsNext(), messageNoDataAwaits(message, a.name), said)
 }
 
 // snapshot returns the rollout's public part.
