@@ -12,8 +12,12 @@ import (
 // negative duration.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		if _, err := strconv.ParseFloat(text, 64); err == nil && text != "" {
-			return 0, Errorf(KindUsage, "%s has no unit", text).WithHint(`write "%ss"`, text)
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			unitless := Errorf(KindUsage, "%s has no unit", text)
+			if n >= 100 {
+				return 0, unitless.WithHint(`write "%sms" or "%ss"`, text, text) // limits of times are often meant in ms
+			}
+			return 0, unitless.WithHint(`write "%ss"`, text)
 		}
 		return 0, Errorf(KindUsage, "%q is not a duration", text).WithHint(`write it like "250ms", "30s" or "1m30s"`)
 	}

@@ -24,6 +24,7 @@ func TestDurationsAreParsedWithUnitsOnly(t *testing.T) {
 		{"1.5s", "1.5s"},
 		{"10us", "10µs"},
 		{"30", "error: 30 has no unit\nhint: write \"30s\""},
+		{"250", "error: 250 has no unit\nhint: write \"250ms\" or \"250s\""},
 		{"", "error: \"\" is not a duration"},
 		{"-1s", "error: \"-1s\" is not a duration"},
 		{"1x", "error: \"1x\" is not a duration"},

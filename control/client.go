@@ -118,6 +118,13 @@ func (c *Client) Logs(ctx context.Context, q LogRequest, out func(line string)) 
 	})
 }
 
+// GC implements [Muru].
+func (c *Client) GC(ctx context.Context) (GCReport, error) {
+	var report GCReport
+	err := c.ask(ctx, gcTimeout, http.MethodPost, "/v1/gc", nil, &report)
+	return report, err
+}
+
 // OpenSession implements [Muru].
 func (c *Client) OpenSession(ctx context.Context, q SessionRequest) (Session, error) {
 	var a openedSession

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 
 	"muru"
@@ -60,6 +61,14 @@ type Muru interface {
 	// Logs gives lines of logs, oldest first and without their line ends, and
 	// with Follow goes on with new ones until ctx ends.
 	Logs(ctx context.Context, q LogRequest, out func(line string)) error
+
+	// GC removes for good what is past the retention that the muru was
+	// started with, and returns what that was, also with an error.
+	GC(ctx context.Context) (GCReport, error)
+
+	// Backup writes a copy of the state file as it is at one moment, while
+	// everything goes on. What was written is whole only if it returns nil.
+	Backup(ctx context.Context, w io.Writer) error
 }
 
 // A Session is a REPL's: its names live as long as it does. One Eval runs at
@@ -128,6 +137,13 @@ type Run struct {
 	Args []string `json:"args"`          // the words after FILE
 	Dir  string   `json:"dir,omitempty"` // absolute
 	By   string   `json:"-"`             // who asks; set by the server
+}
+
+// A GCReport is what GC has removed for good.
+type GCReport struct {
+	Releases []string `json:"releases"` // such as shop@r1, with their logs
+	Rollouts []int    `json:"rollouts"`
+	Events   int      `json:"events"`
 }
 
 // A SessionRequest says who wants a REPL session and where.

@@ -24,6 +24,7 @@ const (
 	lookTimeout   = 30 * time.Second
 	startTimeout  = time.Minute     // a run's start reads and checks its files
 	cancelTimeout = 5 * time.Minute // a run's end drains what it owned
+	gcTimeout     = 5 * time.Minute // a hundred thousand events take seconds
 )
 
 // routes is the whole API.
@@ -45,6 +46,8 @@ func (s *Server) routes() http.Handler {
 	r.Handle("/v1/state", s.plain(lookTimeout, s.state)).Methods(get)
 	r.Handle("/v1/events", s.stream(s.events)).Methods(get)
 	r.Handle("/v1/logs/{release}", s.stream(s.logs)).Methods(get)
+	r.Handle("/v1/gc", s.plain(gcTimeout, s.gc)).Methods(post)
+	r.HandleFunc("/v1/backup", s.backup).Methods(get)
 	r.HandleFunc("/metrics", s.metrics).Methods(get)
 	r.HandleFunc("/healthz", s.healthz).Methods(get, http.MethodHead)
 

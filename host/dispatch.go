@@ -52,7 +52,7 @@ func (r *release) Do(ctx context.Context, x *muru.Exchange) muru.Outcome {
 		var out muru.Outcome
 		var again bool
 		if t.slot == nil || r.plan.Kind != muru.Python {
-			out, again = r.serveHTTP(ctx, q, t.slot)
+			out, again = r.serveHTTP(q, t.slot)
 		} else {
 			out, again = r.serveLink(q, t)
 		}
@@ -88,8 +88,8 @@ func (r *release) depart(q *request, cause error) {
 		return
 	}
 	switch {
-	case q.cancel != nil:
-		q.cancel(muru.ErrClientGone)
+	case r.plan.Kind != muru.Python:
+		q.life.end(muru.ErrClientGone)
 	case q.slot != nil && q.link != nil:
 		go r.cancelStream(q, q.link, q.id)
 	}
@@ -201,7 +201,7 @@ func (r *release) wait(q *request) turn {
 // claim puts q on s, which may be nil where nothing bounds an external
 // server. mu is held.
 func (r *release) claim(q *request, s *slot) {
-	q.slot, q.link, q.cancel = s, nil, nil
+	q.slot, q.link = s, nil
 	q.began = time.Now()
 	q.x.Start(q.began)
 	q.patience.reset()
@@ -248,7 +248,7 @@ func (r *release) free(q *request) (*request, *slot) {
 	if s == nil {
 		return nil, nil
 	}
-	q.slot, q.link, q.cancel = nil, nil, nil
+	q.slot, q.link = nil, nil
 	s.req = nil
 	if s.w != nil {
 		s.w.busy--
@@ -364,8 +364,8 @@ func (r *release) cutLocked(q *request, cause error) {
 	case q.queued:
 		r.queue.remove(q)
 		q.turn <- turn{err: cause}
-	case q.cancel != nil:
-		q.cancel(cause)
+	case r.plan.Kind != muru.Python:
+		q.life.end(cause)
 	case q.slot != nil && q.link != nil:
 		// The thread finds its connection closed when it answers, and
 		// connects again; until then its slot is not usable.

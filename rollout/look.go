@@ -14,7 +14,7 @@ import (
 func (e *Engine) Apps() []muru.App {
 	var apps []muru.App
 	for _, a := range e.all() {
-		apps = append(apps, a.view.Load().app)
+		apps = append(apps, a.shown())
 	}
 	return apps
 }
@@ -25,7 +25,15 @@ func (e *Engine) AppNamed(name string) (muru.App, error) {
 	if err != nil {
 		return muru.App{}, err
 	}
-	return a.view.Load().app, nil
+	return a.shown(), nil
+}
+
+// shown returns the app as people see it. Its URL is the edge's of now: what
+// the actor showed last may be from before the edge listened.
+func (a *actor) shown() muru.App {
+	app := a.view.Load().app
+	app.URL = a.e.edge.URL(app.Route)
+	return app
 }
 
 // Releases returns an app's releases, oldest first, or those of every app if

@@ -71,14 +71,15 @@ func (a *actor) setSplit(next muru.Split, by Caller) error {
 func mayServe(r *release) error {
 	if !r.State.Live() || r.stopping != nil || r.backend == nil {
 		state := r.State.String()
+		hint := "deploy its source again: muru deploy " + r.ID.App + " DIRECTORY --hold"
 		switch {
 		case r.stopping != nil:
 			state = "being stopped"
 		case r.State.Live():
-			state = "starting again"
+			state, hint = "starting again", "ask again in a moment: muru status "+r.ID.App
 		}
 		return muru.Errorf(muru.KindRefused, "%s is %s: it is not ready to serve", r.ID, state).
-			WithHint("deploy its source again: muru deploy %s DIRECTORY --hold", r.ID.App)
+			WithHint("%s", hint)
 	}
 	return nil
 }

@@ -31,8 +31,9 @@ const (
 	closeFilesFor = 5 * time.Second
 )
 
-// keepEvents is how many events the log keeps.
-const keepEvents = 100_000
+// eventsInMemory is how many events are answered from memory; older ones are
+// read from the store.
+const eventsInMemory = 100_000
 
 // A house is everything that serves: store, event log, edge, host and engine
 // in one process, on one state directory. It is opened, restored, and then
@@ -47,6 +48,7 @@ type house struct {
 	edge     *edge.Edge
 	host     *host.Host
 	engine   *rollout.Engine
+	keep     rollout.Policy // what is kept of the past
 
 	address string     // the first that the edge listens on
 	served  chan error // why serving ended
@@ -61,7 +63,7 @@ var (
 // openHouse opens everything on the state directory, "" for a temporary one.
 // Nothing serves yet. The caller closes it.
 func openHouse(ctx context.Context, state string) (h *house, err error) {
-	h = &house{token: rand.Text(), served: make(chan error, 1)}
+	h = &house{token: rand.Text(), keep: defaultRetention(), served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close(context.WithoutCancel(ctx)))
@@ -101,7 +103,7 @@ func (h *house) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	h.atClose(closeFilesFor, func(context.Context) error { return h.store.Close() })
-	h.events, err = rollout.OpenLog(ctx, h.store, rollout.LogOptions{Clock: rollout.RealClock{}, Max: keepEvents, Path: path})
+	h.events, err = rollout.OpenLog(ctx, h.store, rollout.LogOptions{Clock: rollout.RealClock{}, Max: eventsInMemory, Path: path})
 	if err != nil {
 		return fmt.Errorf("open the event log: %w", err)
 	}
@@ -135,7 +137,16 @@ func (h *house) listen(ctx context.Context, addresses ...string) error {
 			h.atClose(drainEdgeFor, h.edge.Close)
 		}
 	}
-	go func() { h.served <- h.edge.Serve() }() // ends when edge.Close has closed the listeners
+	ended := make(chan struct{}) // closed when Serve has returned
+	go func() {
+		defer close(ended)
+		h.served <- h.edge.Serve() // has room for it
+	}()
+	h.atClose(drainEdgeFor, func(ctx context.Context) error {
+		err := h.edge.Close(ctx)
+		<-ended // Close has closed what it serves on
+		return err
+	})
 	return nil
 }
 
@@ -143,6 +154,7 @@ func (h *house) listen(ctx context.Context, addresses ...string) error {
 func (h *house) runnerOptions() runnerOptions {
 	return runnerOptions{
 		Engine: h.engine, Events: h.events, Token: h.token, Address: h.address, State: h.state,
+		Tidy: h.tidy, Backup: h.store.Snapshot,
 		Bug: func(b script.Bug) {
 			h.log.Error("BUG", "id", b.ID, "in", "recipe", "value", fmt.Sprint(b.Value), "stack", string(b.Stack))
 		},

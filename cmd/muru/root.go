@@ -40,7 +40,10 @@ func (c *cli) commands() []*cobra.Command {
 		newAttachCommand(c),
 		newRunsCommand(c),
 		newCancelCommand(c),
+		newGCCommand(c),
+		newBackupCommand(c),
 		newCompletionCommand(c),
+		newReplCommand(c),
 	}
 	return append(commands, newVerbs(c)...)
 }

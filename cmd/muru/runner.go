@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,9 @@ type runnerOptions struct {
 	// Listen makes the edge listen, for the site's file alone.
 	Listen func(context.Context, builtins.Listener) error
 	Limits script.Limits // of each run and input; zero: the usual ones
+
+	Tidy   func(context.Context) (control.GCReport, error) // removes what is past its retention
+	Backup func(context.Context, io.Writer) error          // copies the state file
 }
 
 // A runner is the muru of this process: runs, sessions and calls on an engine.
@@ -122,6 +126,22 @@ func (r *runner) Call(ctx context.Context, c control.Call, out func(control.Mess
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), endRunFor)
 	defer cancel()
 	return errors.Join(err, set.Close(after))
+}
+
+// GC removes what is past its retention.
+func (r *runner) GC(ctx context.Context) (control.GCReport, error) {
+	if r.o.Tidy == nil {
+		return control.GCReport{}, muru.Errorf(muru.KindRefused, "this muru keeps nothing that could be removed")
+	}
+	return r.o.Tidy(ctx)
+}
+
+// Backup writes a copy of the state file.
+func (r *runner) Backup(ctx context.Context, w io.Writer) error {
+	if r.o.Backup == nil {
+		return muru.Errorf(muru.KindRefused, "this muru has no state file")
+	}
+	return r.o.Backup(ctx, w)
 }
 
 // env is what builtins act on for somebody.

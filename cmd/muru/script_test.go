@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"muru": main, "talker": talker, "muru-watching": watchingMain})
+	testscript.Main(m, map[string]func(){"muru": main, "talker": talker, "browse": browse, "muru-watching": watchingMain})
 }
 
 // TestScripts runs the binary as its users do.
@@ -22,6 +22,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"visitors": visitorsOf},
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("RECIPES", recipes)

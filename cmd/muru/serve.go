@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -12,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"muru"
-	"muru/builtins"
 	"muru/control"
 	"muru/rollout"
 )
 
-// The deadlines of stopping that are not the house's.
+// The deadlines of stopping that are not the house's. All of them together
+// are below the 90 seconds that systemd gives by default.
 const (
 	cancelRunsFor   = 20 * time.Second
 	closeControlFor = 5 * time.Second
@@ -28,21 +27,29 @@ type serveFlags struct {
 	state       string
 	socketGroup string
 	notify      string
+	keep        rollout.Policy
 }
 
 // newServeCommand is `muru serve [SITE.star]`: the daemon.
 func newServeCommand(c *cli) *cobra.Command {
-	var flags serveFlags
+	flags := serveFlags{keep: defaultRetention()}
 	cmd := &cobra.Command{
 		Use:   "serve [flags] [SITE.star]",
 		Short: "serve until SIGTERM, and take what the other verbs ask for",
 		Long: `Serves what its state directory has: after a stop it comes back as it was,
 with the same releases serving, held and kept warm, and live rollouts in their
-step. The other verbs, the REPL and attached runs talk to it over its socket.
+step. The other verbs, the REPL and attached runs talk to it over its socket:
+$MURU_CONTROL, else muru.sock in the state directory.
 
 SITE.star declares what this machine serves: listen(), app() and deploy(). It
-runs at every start; deploying what serves already does nothing.`,
-		Args: cobra.MaximumNArgs(1),
+runs at every start, before the listeners open; deploying what serves already
+does nothing, and a SITE.star that fails ends muru with status 1.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return muru.Errorf(muru.KindUsage, "serve: %q is one word too many", args[1]).WithHint("muru serve [flags] [SITE.star]")
+			}
+			return nil
+		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return []string{"star"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -51,80 +58,113 @@ runs at every start; deploying what serves already does nothing.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringSliceVar(&flags.listen, "listen", []string{"127.0.0.1:8080"}, "addresses the edge listens on, unless SITE.star says")
+	cmd.Flags().Var(&wordFlag{set: func(word string) error {
+		flags.listen = append(flags.listen, strings.Split(word, ",")...)
+		return nil
+	}, typ: "HOST:PORT,..."}, "listen", "addresses the edge listens on, unless SITE.star says (default 127.0.0.1:8080)")
 	cmd.Flags().StringVar(&flags.state, "state", "", "state directory (default /var/lib/muru for root, else muru in the user's state directory)")
 	cmd.Flags().StringVar(&flags.socketGroup, "socket-group", "", "group whose members may use the control socket")
 	cmd.Flags().StringVar(&flags.notify, "notify", "", "URL that gets every event of warning and above as JSON")
+	addRetentionFlags(cmd, &flags.keep)
 	return cmd
 }
 
 // A server is the daemon: a house, and what talks to it.
 type server struct {
 	*house
-	runner  *runner
-	control *control.Server
-	socket  *control.Listener
-	ended   chan error // why the control API ended
-	notify  func()     // ends the notifier
+	flags      serveFlags
+	runner     *runner
+	control    *control.Server
+	socket     *control.Listener
+	unlink     func() error // removes what leads to the socket
+	endNotify  func()       // ends the notifier
+	restored   bool         // what served before serves again
+	controlled chan error   // why the control API ended
 }
 
-// serve starts in this order: state, store, event log, host, edge and engine;
-// what served before serves again; the site's file; the listeners; the
-// control socket.
+// serve serves until a signal, which is no failure, also while it starts.
 func (c *cli) serve(ctx context.Context, flags serveFlags, site string) (err error) {
 	if flags.state == "" {
 		if flags.state, err = control.DefaultStateDir(); err != nil {
 			return err
 		}
 	}
+	if len(flags.listen) == 0 {
+		flags.listen = []string{"127.0.0.1:8080"}
+	}
+	if err := checkSite(site); err != nil {
+		return err
+	}
 	h, err := openHouse(ctx, flags.state)
 	if err != nil {
 		return err
 	}
-	s := &server{house: h, ended: make(chan error, 1), notify: func() {}}
-	defer func() { err = errors.Join(err, s.stop(context.WithoutCancel(ctx))) }()
-	if err := s.startNotifier(flags.notify); err != nil {
+	h.keep = flags.keep
+	s := &server{
+		house: h, flags: flags, controlled: make(chan error, 1),
+		endNotify: func() {}, unlink: func() error { return nil },
+	}
+	terminal := newTerminal(c.stdout, c.stderr)
+	if err = s.start(ctx, terminal, site); err == nil {
+		terminal.Say(fmt.Sprintf("serving on http://%s, control at %s", s.address, s.socket.Path()))
+		s.tellSystemd(daemon.SdNotifyReady + "\nSTATUS=serving on " + s.address)
+		err = s.wait(ctx)
+	}
+	s.tellSystemd(daemon.SdNotifyStopping)
+	cut, stopped := s.stop(context.WithoutCancel(ctx))
+	if cut != nil {
+		terminal.Say(errorText(cut)) // that somebody waited longer than we do is no failure of stopping
+	}
+	if ctx.Err() != nil {
+		err = nil // a signal is how serving ends
+	}
+	return errors.Join(err, stopped)
+}
+
+// start does, in this order: what can be refused is refused; what served
+// before serves again; the site's file; the listeners; the control socket.
+// The house has opened state, store, event log, host, edge and engine before.
+func (s *server) start(ctx context.Context, terminal *terminal, site string) error {
+	s.warnIfTorn(ctx)
+	if err := s.checkFirst(ctx, site); err != nil {
 		return err
 	}
-	if status, err := s.store.Status(ctx); err == nil && status.Torn {
-		s.log.Warn("the last transaction before the machine stopped is lost", "file", "muru.db")
+	if err := s.startNotifier(); err != nil {
+		return err
 	}
+	s.tellSystemd("STATUS=starting what served before")
 	if err := s.restore(ctx); err != nil {
 		return err
 	}
-	terminal := newTerminal(c.stdout, c.stderr)
+	s.restored = true
 	addresses, err := s.runSite(ctx, terminal, site)
 	if err != nil {
 		return err
 	}
 	if len(addresses) == 0 {
-		addresses = flags.listen
+		addresses = s.flags.listen
 	}
 	if err := s.listen(ctx, addresses...); err != nil {
 		return err
 	}
-	if err := s.openControl(flags.socketGroup); err != nil {
-		return err
-	}
-	terminal.Say(fmt.Sprintf("serving on http://%s, control at %s", s.address, s.socket.Path()))
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyReady) // to systemd, where it started us
-	return s.wait(ctx)
+	return s.openControl()
 }
 
 // wait returns when a signal asks for the end, or serving has ended by itself.
 func (s *server) wait(ctx context.Context) error {
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
-	s.tidy(ctx)
 	for {
+		if _, err := s.tidy(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("remove old records", "error", err)
+		}
 		select {
 		case <-tidy.C:
-			s.tidy(ctx)
 		case <-ctx.Done():
-			return nil // a signal is how serving ends
+			return nil
 		case err := <-s.served:
 			return fmt.Errorf("serve %s: %w", s.address, err)
-		case err := <-s.ended:
+		case err := <-s.controlled:
 			return fmt.Errorf("serve the control socket: %w", err)
 		}
 	}
@@ -132,126 +172,59 @@ func (s *server) wait(ctx context.Context) error {
 
 // stop ends everything in this order: changes are refused; the listeners
 // close and the edge drains; runs are cancelled, their rollouts stay for the
-// next start; the control socket; then the house, which is the engine, the
-// workers and the store.
-func (s *server) stop(ctx context.Context) error {
-	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping)
-	s.reporter.Report(muru.Event{Kind: muru.DaemonStops, Subject: "muru", Message: "by " + currentUser()})
+// next start; the control socket; the notifier; then the house, which is the
+// engine, the workers and the store. cut says which requests did not end in
+// time.
+func (s *server) stop(ctx context.Context) (cut, err error) {
+	if s.restored {
+		s.reporter.Report(muru.Event{Kind: muru.DaemonStops, Subject: "muru", Message: "by " + currentUser()})
+	}
 	var errs []error
-	step := func(limit time.Duration, do func(context.Context) error) {
+	step := func(limit time.Duration, do func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		errs = append(errs, do(ctx))
+		return do(ctx)
 	}
 	if s.control != nil {
 		s.control.RefuseChanges()
 	}
-	step(drainEdgeFor, s.edge.Close)
+	if cut = step(drainEdgeFor, s.edge.Close); cut != nil {
+		s.log.Warn("stop the edge", "error", cut)
+	}
 	if s.runner != nil {
-		step(cancelRunsFor, s.runner.Close)
+		errs = append(errs, step(cancelRunsFor, s.runner.Close))
 	}
 	if s.control != nil {
-		step(closeControlFor, s.control.Close)
+		errs = append(errs, step(closeControlFor, s.control.Close))
 	}
-	s.notify()
-	errs = append(errs, s.house.Close(ctx))
-	return errors.Join(errs...)
+	s.endNotify()
+	errs = append(errs, s.unlink(), s.house.Close(ctx))
+	return cut, errors.Join(errs...)
 }
 
-// runSite runs the site's file, if there is one, and returns the addresses it
-// wants to listen on.
-func (s *server) runSite(ctx context.Context, terminal builtins.Terminal, site string) (addresses []string, err error) {
-	if site == "" {
-		return nil, nil
+// tellSystemd says how it goes to the systemd that started us, if one did.
+func (s *server) tellSystemd(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		s.log.Warn("tell systemd", "state", state, "error", err)
 	}
-	var trusted []netip.Prefix
-	o := s.runnerOptions()
-	o.Listen = func(_ context.Context, l builtins.Listener) error {
-		for _, a := range addresses {
-			if a == l.Address {
-				return muru.Errorf(muru.KindRefused, "%s is declared already", a)
-			}
-		}
-		addresses = append(addresses, l.Address)
-		trusted = append(trusted, l.TrustedProxies...)
-		return nil
-	}
-	dir, err := workingDir()
-	if err != nil {
-		return nil, err
-	}
-	r := newRunner(o)
-	rec := recipe{path: site, dir: dir, by: currentUser()}
-	if _, err := r.check(rec); err != nil {
-		return nil, err
-	}
-	if err := r.run(ctx, rec, r.begin(rec), terminal, nil); err != nil {
-		return nil, err
-	}
-	s.edge.Trust(trusted)
-	return addresses, nil
 }
 
-// openControl opens the control socket and serves on it until stop.
-func (s *server) openControl(group string) (err error) {
-	path, err := socketPath(s.state)
-	if err != nil {
-		return err
+// warnIfTorn logs what a machine that stopped may have cost.
+func (s *server) warnIfTorn(ctx context.Context) {
+	if status, err := s.store.Status(ctx); err == nil && status.Torn {
+		s.log.Warn("the last transaction before the machine stopped is lost", "file", "muru.db")
 	}
-	if s.socket, err = control.Listen(path, group); err != nil {
-		return err
-	}
-	s.runner = newRunner(s.runnerOptions())
-	s.control = control.NewServer(control.Options{
-		Muru: s.runner, Version: version, WriteMetrics: s.edge.WriteMetrics,
-		Bug: func(b control.Bug) {
-			s.log.Error("BUG", "id", b.ID, "in", b.In, "value", fmt.Sprint(b.Value), "stack", string(b.Stack))
-		},
-	})
-	go func() { // ends when control.Close has closed the socket
-		if err := s.control.Serve(s.socket); err != nil {
-			s.ended <- err
-		}
-	}()
-	return nil
 }
 
 // startNotifier posts warnings to a URL until stop.
-func (s *server) startNotifier(target string) error {
-	if target == "" {
+func (s *server) startNotifier() error {
+	if s.flags.notify == "" {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	n, err := newNotifier(target, s.events.Subscribe(ctx), s.log)
+	n, err := newNotifier(s.flags.notify, s.events, s.log)
 	if err != nil {
-		cancel()
 		return err
 	}
-	done := make(chan struct{}) // closed when the notifier has ended
-	go func() {
-		defer close(done)
-		n.run(ctx)
-	}()
-	s.notify = func() {
-		cancel()
-		<-done
-	}
+	s.endNotify = n.start()
 	return nil
-}
-
-// What is kept of the past, and how often the rest is removed.
-const tidyEvery = time.Hour
-
-var retention = rollout.Policy{Events: keepEvents, EventAge: 90 * 24 * time.Hour, Releases: 20, Rollouts: 1000}
-
-// tidy removes records that are past their retention, and the logs of the
-// releases that are.
-func (s *server) tidy(ctx context.Context) {
-	report, err := s.engine.GC(ctx, retention)
-	for _, id := range report.Releases {
-		err = errors.Join(err, s.host.Forget(id))
-	}
-	if err != nil && ctx.Err() == nil {
-		s.log.Error("remove old records", "error", err)
-	}
 }

@@ -87,19 +87,18 @@ func (s *signals) deliver(sig os.Signal) {
 	}
 }
 
-// take makes signals arrive at the returned channel until giveBack is called.
-// One at a time may have them.
+// take makes signals arrive at the returned channel until giveBack is called,
+// which gives them back to whoever had them before: a session has them, and
+// what is watched in it in its turn. They are given back in reverse order.
 func (s *signals) take() (_ <-chan os.Signal, giveBack func()) {
 	taken := make(chan os.Signal, 2)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken != nil {
-		panic("BUG: two take the signals")
-	}
+	before := s.taken
 	s.taken = taken
 	return taken, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.taken = nil
+		s.taken = before
 	}
 }

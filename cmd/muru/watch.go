@@ -51,6 +51,7 @@ type watch struct {
 	printer *printer
 	run     int           // the run that is watched, 0: a call
 	limit   time.Duration // stop watching then, 0: never
+	asks    string        // in place of leaveQuestion, if not empty
 
 	mu       sync.Mutex // guards what follows
 	call     string     // what is called now, such as canary("shop@r6")
@@ -269,11 +270,16 @@ const (
 // ask asks what to do. Another signal, and the end of the input, leave it
 // running.
 func (w *watch) ask(more <-chan os.Signal) decision {
+	question := leaveQuestion
+	if w.asks != "" {
+		question = w.asks
+	}
 	for {
-		io.WriteString(w.cli.stderr, leaveQuestion)
+		io.WriteString(w.cli.stderr, question)
 		line := make(chan string, 1)
-		go func() { // ends with a line, or with the process
-			text, err := readLine(w.cli.stdin)
+		asking, stop := context.WithCancel(context.Background())
+		go func() { // ends with a line, or with asking
+			text, err := readLine(asking, w.cli.stdin)
 			if err == nil || text != "" {
 				line <- text
 			}
@@ -281,6 +287,7 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 		}()
 		select {
 		case text, ok := <-line:
+			stop()
 			switch {
 			case !ok:
 				fmt.Fprintln(w.cli.stderr)
@@ -293,6 +300,8 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 				return goOnWatching
 			}
 		case <-more:
+			stop()
+			<-line // nobody reads the terminal any more: the next line is not for the question
 			fmt.Fprintln(w.cli.stderr)
 			return leaveRunning
 		}
@@ -300,11 +309,16 @@ func (w *watch) ask(more <-chan os.Signal) decision {
 }
 
 // readLine reads a line and not a byte more: what follows is for whoever
-// reads the terminal next.
-func readLine(r io.Reader) (string, error) {
+// reads the terminal next. From a file it ends with ctx.
+func readLine(ctx context.Context, r io.Reader) (string, error) {
 	var line []byte
 	one := make([]byte, 1)
 	for {
+		if f, ok := r.(*os.File); ok {
+			if err := waitReadable(ctx, int(f.Fd())); err != nil {
+				return "", err
+			}
+		}
 		n, err := r.Read(one)
 		switch {
 		case n == 1 && one[0] == '\n':

@@ -5,6 +5,7 @@ package controltest
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"muru"
 	"muru/control"
@@ -22,6 +23,8 @@ type Muru struct {
 	OnState       func(ctx context.Context) (control.State, error)
 	OnEvents      func(ctx context.Context, q control.EventRequest, out func(muru.Event)) error
 	OnLogs        func(ctx context.Context, q control.LogRequest, out func(line string)) error
+	OnGC          func(ctx context.Context) (control.GCReport, error)
+	OnBackup      func(ctx context.Context, w io.Writer) error
 }
 
 var _ control.Muru = (*Muru)(nil)
@@ -98,6 +101,22 @@ func (m *Muru) Logs(ctx context.Context, q control.LogRequest, out func(line str
 		return lacks("Logs")
 	}
 	return m.OnLogs(ctx, q, out)
+}
+
+// GC calls OnGC.
+func (m *Muru) GC(ctx context.Context) (control.GCReport, error) {
+	if m.OnGC == nil {
+		return control.GCReport{}, lacks("GC")
+	}
+	return m.OnGC(ctx)
+}
+
+// Backup calls OnBackup.
+func (m *Muru) Backup(ctx context.Context, w io.Writer) error {
+	if m.OnBackup == nil {
+		return lacks("Backup")
+	}
+	return m.OnBackup(ctx, w)
 }
 
 // Session is a control.Session that calls its fields. A nil one answers that

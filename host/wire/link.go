@@ -20,7 +20,7 @@ const sendTimeout = 10 * time.Second
 
 // A Link is the connection of one worker thread, which has one request at a
 // time: Send, then Receive, again and again, by one goroutine (not
-// necessarily the same for both). Cancel and Close may be called by any.
+// necessarily the same for both). Cancel, Expire and Close may be called by any.
 type Link struct {
 	Hello Hello
 
@@ -71,6 +71,11 @@ func NewLink(h Hello, c net.Conn) *Link {
 
 // Close closes the connection. A blocked Send or Receive returns.
 func (l *Link) Close() error { return l.conn.Close() }
+
+// Expire ends a blocked Receive after d, and every later one at once, unless
+// the connection ends before. It is for the connection of a process that is
+// dead: what it did last can still be read.
+func (l *Link) Expire(d time.Duration) { _ = l.conn.SetReadDeadline(time.Now().Add(d)) }
 
 // Send gives the request x to the thread under id, which must differ from the
 // one before. The answer must be received before the next Send.
