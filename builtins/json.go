@@ -94,7 +94,7 @@ func (e *encoder) record(r *Record) error {
 		e.comma(i)
 		e.text(a.name)
 		e.buf.WriteByte(':')
-		if err := e.value(r.values[i], 0); err != nil {
+		if err := e.value(r.attrs()[i], 0); err != nil {
 			return err
 		}
 	}

@@ -232,6 +232,6 @@ func trafficRecord(l *load, t tally) *Record {
 
 // kinds lists every kind of value in the order of the reference.
 var kinds = []*kind{
-	appKind, releaseKind, rolloutKind, stepKind, gateKind, verdictKind, windowKind, armKind, eventKind,
+	appKind, releaseKind, rolloutKind, stepKind, gateKind, verdictKind, whyKind, windowKind, armKind, eventKind,
 	trafficKind, responseKind, outcomeKind, workerKind, stackKind, frameKind, errorKind,
 }

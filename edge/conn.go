@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -50,6 +51,10 @@ type conn struct {
 	// lets the client have the answer first: closing with unread bytes would
 	// reset the connection and lose it.
 	spent atomic.Bool
+	// interrupted: the read that is under way was given up, which is no fault
+	// of the connection. net/http takes each failed read for the end of its
+	// client, so that one yields nothing instead; whoever asked for it looks.
+	interrupted atomic.Bool
 	// current is the request that is being answered on it, nil between two.
 	current atomic.Pointer[request]
 	held    *[]byte // takes what is written while a whole answer is put together; see answer.pass
@@ -92,7 +97,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.spent.Load() {
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, nil
+	}
+	return n, err
 }
 
 // Close closes the connection; a spent one lingers for lingerTime at most.

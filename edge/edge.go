@@ -44,6 +44,7 @@ type Edge struct {
 	cut    context.CancelCauseFunc
 	table  atomic.Pointer[table]
 	active atomic.Int64 // requests in ServeHTTP, upgrades included
+	copies atomic.Int64 // shadow copies under way
 	trust  atomic.Pointer[[]netip.Prefix]
 	conns  sync.Map // *conn: of the clients that are connected
 	nobody *noReleaseStats
@@ -104,7 +105,7 @@ func (e *Edge) Route(r muru.Routing) {
 	} else {
 		a = &app{name: name}
 	}
-	a.state.Store(e.newState(r))
+	a.state.Store(e.newState(a, r))
 	if !known || !sameShape(old, &r.Route) {
 		e.table.Store(t.with(a, old, &r.Route))
 	}
@@ -152,12 +153,14 @@ func (e *Edge) Judge(app string, thresholds []muru.Threshold, sink muru.Sink) {
 }
 
 // newState is called with e.mu held.
-func (e *Edge) newState(r muru.Routing) *state {
+func (e *Edge) newState(a *app, r muru.Routing) *state {
 	s := &state{
+		app:     a,
 		routing: r,
 		targets: make(map[muru.ReleaseID]*target, len(r.Backends)),
-		divided: r.Split.Divided(),
+		divided: r.Split.Divided() || r.Shadow != nil && r.Shadow.Share > 0,
 		judge:   e.judges[r.Route.App],
+		marks:   canonicalMarks(r.Marks),
 	}
 	for id, backend := range r.Backends {
 		if e.stats[id] == nil {

@@ -13,7 +13,7 @@ import (
 // provably did not start it.
 const maxTries = 4
 
-var _ muru.Backend = (*release)(nil)
+var _ muru.BusyBackend = (*release)(nil)
 
 // Do implements [muru.Backend].
 //
@@ -58,6 +58,13 @@ func (r *release) Do(ctx context.Context, x *muru.Exchange) muru.Outcome {
 		waits = true
 		r.enterAgain(q)
 	}
+}
+
+// Busy implements [muru.BusyBackend].
+func (r *release) Busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue.len > 0 || !r.unbounded && len(r.idle) == 0
 }
 
 // depart is called when a request's context ends: its client has left, or,

@@ -77,6 +77,11 @@ func (a *actor) checkWhole() error {
 			return fmt.Errorf("its split has %s, which there is not", arm.Release.Name())
 		}
 	}
+	for _, l := range a.queue {
+		if a.numbered(l.Candidate.Number) == nil {
+			return fmt.Errorf("rollout %d has %s, which there is not", l.Number, l.Candidate.Name())
+		}
+	}
 	if l := a.live; l != nil {
 		for _, id := range []muru.ReleaseID{l.Candidate, l.Baseline} {
 			if a.numbered(id.Number) == nil {
@@ -123,7 +128,8 @@ func (a *actor) mendRollout(now time.Time) []muru.Event {
 	l := a.live
 	l.seen, l.savedAt, l.before, l.Share = now, now, l.held, 0
 	a.lookAt = now.Add(askEvery)
-	l.examiner = a.e.newExaminer(arms{l.Candidate, l.Baseline}, l.plan.Judge, l.Gates, l.plan.MinRequests, a.nudge)
+	l.examiner = a.e.newExaminer(arms{l.Candidate, l.Baseline}, l.plan.judging(), l.Gates, a.nudge)
+	l.examiner.judge.Recall(l.memory)
 	a.feed.attach(l.examiner.judge)
 	events := []muru.Event{
 		a.rolloutEvent(muru.LevelNotice, muru.RolloutRestored, muruItself, eventRestored(l.Number, *l.Step)),
@@ -203,7 +209,7 @@ func (a *actor) lost(r *release, cause string) {
 		next = a.split
 	case r.ID == base && a.live != nil:
 		l, message := a.live, messageArmFailed("baseline", r.ID, cause)
-		a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
+		_ = a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
 			a.rolloutEvent(muru.LevelWarning, muru.RolloutAborted, muruItself, eventRollout(l.Number, message)),
 		})
 		next = muru.Split{}
