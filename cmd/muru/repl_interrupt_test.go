@@ -137,7 +137,11 @@ func TestREPLShowsWhatHappenedMeanwhile(t *testing.T) {
 	s.expect(promptPattern)
 	s.enter("1", `^1\n1\n`)
 	report := func(message string) {
+		before := len(stage.events("app.changed"))
 		stage.engine.Report(muru.Event{Kind: muru.AppChanged, Subject: "blog", Message: message, By: "ana"})
+		if !eventuallyIn(5*time.Second, func() bool { return len(stage.events("app.changed")) > before }) { // numbered behind a write that is on its way
+			t.Fatal("the event is not there")
+		}
 	}
 	report("path: / to /blog by ana")
 	s.enter("2", `^2\n2\n\d+ \d\d:\d\d:\d\d notice  app.changed         blog path: / to /blog by ana\n`)
