@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -41,6 +42,12 @@ func (s *stage) cancelled(source string, ready func() bool) (time.Duration, erro
 }
 
 func TestCancelReachesEveryBlockedCall(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	url := "http://" + silent.Addr().String()
 	for name, source := range map[string]string{
 		"sleep":    `sleep("1h")`,
 		"canary":   `canary("shop@r2", hold = "1h")`,
@@ -49,6 +56,8 @@ func TestCancelReachesEveryBlockedCall(t *testing.T) {
 		"parallel": `parallel([lambda: sleep("1h"), lambda: wait(lambda: False)])`,
 		"attempt":  `attempt(lambda: sleep("1h"))`,
 		"sh":       `sh("trap '' TERM; echo $$ > pid; sleep 60 & wait; sleep 60")`,
+		"http":     `http("` + url + `", timeout = "1h")`,
+		"traffic":  `traffic("` + url + `", duration = "1h", timeout = "1h")`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -184,7 +184,7 @@ func TestMetricsAndHealthAreText(t *testing.T) {
 		{"/metrics", func() {}, 200, "text/plain; version=0.0.4; charset=utf-8|muru_up 1\n"},
 		{"/healthz", func() {}, 200, "text/plain; charset=utf-8|ok\n"},
 		{"/healthz", func() { health = sick }, 503, "text/plain; charset=utf-8|the disk is full\n"},
-		{"/healthz", w.server.RefuseChanges, 503, "text/plain; charset=utf-8|muru is stopping: changes are refused\n"},
+		{"/healthz", w.server.RefuseChanges, 503, "text/plain; charset=utf-8|muru is stopping: it takes no more calls\n"},
 	} {
 		c.do()
 		if code, text := get(c.path); code != c.code || text != c.text {

@@ -179,7 +179,7 @@ func (s *Server) mayChange() error {
 }
 
 func stopping() error {
-	e := muru.Errorf(muru.KindRefused, "muru is stopping: changes are refused").
+	e := muru.Errorf(muru.KindRefused, "muru is stopping: it takes no more calls").
 		WithHint("try again when it serves again; rollouts go on then")
 	e.Err = ErrStopping
 	return e

@@ -20,7 +20,7 @@ func newBackupCommand(c *cli) *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "write a copy of the state file while everything goes on",
+		Short: "writes a copy of the state file while everything goes on",
 		Long: `Writes the state of the muru that serves, as it is at one moment, to FILE:
 apps, routes, releases, rollouts and events. The copy is a state file: to go
 back to it, stop muru, put it in the place of muru.db, and start muru.

@@ -25,7 +25,7 @@ func newCompletionCommand(c *cli) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
-		Short: "print what makes a shell complete verbs, flags and live names",
+		Short: "prints what makes a shell complete verbs, flags and live names",
 		Long: `Prints a script for a shell. Verbs and flags complete, and so do the apps,
 releases, rollouts and runs of the muru that serves.
 

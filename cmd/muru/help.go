@@ -16,7 +16,7 @@ import (
 func newHelpCommand(stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [BUILTIN|VERB]",
-		Short: "describe a builtin of recipes, or a verb",
+		Short: "describes a builtin of recipes, or a verb",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if err := cmd.Root().Help(); err != nil {

@@ -68,7 +68,7 @@ func newGCCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "remove what is past its retention now, and say what that was",
+		Short: "removes what is past its retention now, and says what that was",
 		Long: `Removes events, stopped and failed releases with their logs, and ended
 rollouts that are past the retention muru serve was started with. It does so by
 itself every hour. What serves, is held, kept warm or live is never touched.`,

@@ -25,7 +25,7 @@ func newReplCommand(c *cli) *cobra.Command {
 	var flags replFlags
 	cmd := &cobra.Command{
 		Use:   "repl",
-		Short: "work interactively: every call of a recipe, and its names stay",
+		Short: "reads calls as you type them, shows what they say, and keeps names",
 		Long: `Reads calls and shows what they say and return; names keep their values until
 you leave. help() lists the calls, %help the commands, Ctrl-D leaves.
 

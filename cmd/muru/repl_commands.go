@@ -26,14 +26,14 @@ type replCommand struct {
 // one of them lists them.
 func replCommands() []replCommand {
 	return []replCommand{
-		{"run", "FILE [ARG...]", "run a recipe and show what it says", (*repl).runFile},
-		{"edit", "[NAME]", "edit a function, or the last input, in $EDITOR and evaluate it", (*repl).edit},
-		{"time", "CALL", "evaluate and say how long it took", (*repl).time},
-		{"watch", "[5s] CALL", "evaluate again and again until Ctrl-C", (*repl).repeat},
-		{"save", "FILE", "write the calls of this session that changed something as a recipe", (*repl).save},
-		{"runs", "", "list the runs of recipes", (*repl).listRuns},
-		{"attach", "N", "show what a run says", (*repl).attachRun},
-		{"cancel", "N", "cancel a run", (*repl).cancelRun},
+		{"run", "FILE [ARG...]", "runs a recipe and shows what it says", (*repl).runFile},
+		{"edit", "[NAME]", "edits a function, or the last input, in $EDITOR and evaluates it", (*repl).edit},
+		{"time", "CALL", "evaluates and says how long it took", (*repl).time},
+		{"watch", "[5s] CALL", "evaluates again and again until Ctrl-C", (*repl).repeat},
+		{"save", "FILE", "writes the calls of this session that changed something as a recipe", (*repl).save},
+		{"runs", "", "lists the runs of recipes", (*repl).listRuns},
+		{"attach", "N", "shows what a run says", (*repl).attachRun},
+		{"cancel", "N", "cancels a run", (*repl).cancelRun},
 		{"help", "", "this list", (*repl).help},
 	}
 }
@@ -108,7 +108,7 @@ func (r *repl) attachRun(ctx context.Context, rest string) error {
 // watchRun shows a run until it ends. What it does is no news then.
 func (r *repl) watchRun(ctx context.Context, number int) error {
 	r.news.run = fmt.Sprintf("run %d", number)
-	return r.cli.attach(ctx, r.muru, number)
+	return r.cli.attach(ctx, r.muru, number, r.news.heard)
 }
 
 func (r *repl) listRuns(ctx context.Context, _ string) error {

@@ -26,7 +26,7 @@ func TestREPLCommands(t *testing.T) {
 	}
 	s := typeAt(t, home, "MURU_CONTROL="+stage.socket, "VISUAL=", "EDITOR="+editor+" --wait")
 	s.expect(promptPattern)
-	s.enter("%help", `COMMAND +WHAT IT DOES\n%run FILE \[ARG\.\.\.\] run a recipe`)
+	s.enter("%help", `COMMAND +WHAT IT DOES\n%run FILE \[ARG\.\.\.\] runs a recipe`)
 	s.enter("%hlep", `muru: there is no command %hlep\nhint: did you mean %help\?\n`)
 	s.enter("%run", `muru: %run needs a recipe\n`)
 	s.enter(`%run r.star "a b" --times 2`, `\na ba b\n`)

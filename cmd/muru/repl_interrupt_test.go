@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -134,7 +137,11 @@ func TestREPLShowsWhatHappenedMeanwhile(t *testing.T) {
 	s.expect(promptPattern)
 	s.enter("1", `^1\n1\n`)
 	report := func(message string) {
+		before := len(stage.events("app.changed"))
 		stage.engine.Report(muru.Event{Kind: muru.AppChanged, Subject: "blog", Message: message, By: "ana"})
+		if !eventuallyIn(5*time.Second, func() bool { return len(stage.events("app.changed")) > before }) { // numbered behind a write that is on its way
+			t.Fatal("the event is not there")
+		}
 	}
 	report("path: / to /blog by ana")
 	s.enter("2", `^2\n2\n\d+ \d\d:\d\d:\d\d notice  app.changed         blog path: / to /blog by ana\n`)
@@ -146,7 +153,13 @@ func TestREPLShowsWhatHappenedMeanwhile(t *testing.T) {
 	// What this session does is no news to it.
 	s.enter(`app("shop", max_body = "2MiB")`, `\n`)
 	s.enter("5", `^5\n5\n`)
-	if text := s.shown(); strings.Contains(text, "max_body: ") {
+	recipe := fmt.Sprintf("def main():\n    deploy(\"shop\", %q, hold = True)\n", shopDir(t))
+	if err := os.WriteFile(filepath.Join(s.cmd.Dir, "held.star"), []byte(recipe), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.enter("%run held.star", `\nmuru: release shop@r\d is ready and held: not serving\n`)
+	s.enter("6", `^6\n6\n`)
+	if text := s.shown(); strings.Contains(text, "max_body: ") || strings.Contains(text, "worker.ready") {
 		t.Errorf("it shows\n%s", text)
 	}
 	s.leaves()

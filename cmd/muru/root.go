@@ -84,18 +84,33 @@ func newRoot(c *cli) *cobra.Command {
 	return root
 }
 
+// nearVerb returns the verb below cmd that word is, is meant for, or is the
+// beginning of; empty if there is none, or more than one that it begins.
+func nearVerb(cmd *cobra.Command, word string) string {
+	var names, begun []string
+	for _, sub := range cmd.Commands() {
+		if sub.Hidden {
+			continue
+		}
+		names = append(names, sub.Name())
+		if strings.HasPrefix(sub.Name(), word) {
+			begun = append(begun, sub.Name())
+		}
+	}
+	if near := script.Suggest(word, names); near != "" || len(begun) != 1 {
+		return near
+	}
+	return begun[0]
+}
+
 // unknownVerb is the error for a word that is no verb below cmd.
 func unknownVerb(cmd *cobra.Command, word string) error {
 	verb := strings.TrimPrefix(cmd.CommandPath()+" "+word, "muru ")
 	err := muru.Errorf(muru.KindUsage, "there is no verb %q", verb)
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if !sub.Hidden {
-			names = append(names, sub.Name())
+	for _, above := range append([]*cobra.Command{cmd}, cmd.Commands()...) { // muru canary is muru rollout canary
+		if near := nearVerb(above, word); near != "" {
+			return err.WithHint("did you mean %s %s?", above.CommandPath(), near)
 		}
-	}
-	if near := script.Suggest(word, names); near != "" {
-		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
 	}
 	return err.WithHint("%s lists the verbs", strings.Replace(cmd.CommandPath(), "muru", "muru help", 1))
 }

@@ -34,7 +34,7 @@ func newRunCommand(c *cli) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE [ARG...] [--name value...]",
-		Short: "run a recipe, in the muru that serves or with edge and workers in this process",
+		Short: "runs a recipe, in the muru that serves or with edge and workers in this process",
 		Long: `Runs a recipe. The parameters of its main function are the arguments: in
 order, or by name as --some-name VALUE. muru run FILE --help describes them.
 
@@ -115,7 +115,7 @@ func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args
 		_, err := fmt.Fprintf(c.stdout, "muru: run %d started: muru attach %d\n", number, number)
 		return true, err
 	}
-	return true, c.attach(ctx, m, number)
+	return true, c.attach(ctx, m, number, ignore)
 }
 
 // hintAtMisplacedFlag adds to a usage error that our flags stand before the

@@ -35,7 +35,7 @@ func newServeCommand(c *cli) *cobra.Command {
 	flags := serveFlags{keep: defaultRetention()}
 	cmd := &cobra.Command{
 		Use:   "serve [flags] [SITE.star]",
-		Short: "serve until SIGTERM, and take what the other verbs ask for",
+		Short: "serves until SIGTERM, and takes what the other verbs ask for",
 		Long: `Serves what its state directory has: after a stop it comes back as it was,
 with the same releases serving, held and kept warm, and live rollouts in their
 step. The other verbs, the REPL and attached runs talk to it over its socket:

@@ -61,7 +61,7 @@ func newVerbs(c *cli) []*cobra.Command {
 	}
 	rollout := &cobra.Command{
 		Use:   "rollout",
-		Short: "try a release on real traffic, and decide",
+		Short: "tries a release on real traffic, and decides",
 		RunE:  needsVerb,
 	}
 	for _, v := range rolloutVerbs {

@@ -87,6 +87,9 @@ func (v *command) printValue(value *control.Message, lastSay string) error {
 	case isEmptyList(value.Value):
 		// Not on stdout, where programs count lines.
 		fmt.Fprintln(v.cli.stderr, "muru: no "+v.spec.Name)
+		if v.spec.Name == "stacks" {
+			fmt.Fprintln(v.cli.stderr, "hint: those of a worker that was replaced are in its log: muru logs RELEASE")
+		}
 		return nil
 	}
 	_, err := fmt.Fprintln(out, value.Text)

@@ -92,6 +92,8 @@ func TestWhatDoesNotParseIsAUsageErrorAndStartsNothing(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{`frobnicate`, "muru: there is no verb \"frobnicate\"\nhint: muru help lists the verbs\n"},
 		{`deplyo shop`, "muru: there is no verb \"deplyo\"\nhint: did you mean muru deploy?\n"},
+		{`stat`, "muru: there is no verb \"stat\"\nhint: did you mean muru status?\n"},
+		{`abort shop`, "muru: there is no verb \"abort\"\nhint: did you mean muru rollout abort?\n"},
 		{`rollout cannary shop@r6`, "muru: there is no verb \"rollout cannary\"\nhint: did you mean muru rollout canary?\n"},
 		{`rollout xyzzy`, "muru: there is no verb \"rollout xyzzy\"\nhint: muru help rollout lists the verbs\n"},
 		{`deploy`, "muru: deploy: app is missing\nhint: muru deploy APP [SOURCE] [-- COMMAND...] [flags]\n"},

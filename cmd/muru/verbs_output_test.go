@@ -86,6 +86,7 @@ func TestEveryVerbPrintsResultsOnStdoutErrorsOnStderrAndEndsWithItsStatus(t *tes
 		{"events", answering(nil, value("1 10:00:00 notice …", `[{}]`)), "1 10:00:00 notice …\n", "", 0},
 		{"logs shop@r6", answering(nil, value("a\nb", `["a","b"]`)), "a\nb\n", "", 0},
 		{"workers", answering(nil, value("[]", `[]`)), "", "muru: no workers\n", 0},
+		{"stacks shop@r1", answering(nil, value("[]", `[]`)), "", "muru: no stacks\nhint: those of a worker that was replaced are in its log: muru logs RELEASE\n", 0},
 		{"observe shop@r6", answering(kind(muru.KindNoData, "observe: no data on shop@r6")), "", "muru: observe: no data on shop@r6\n", 1},
 		{"probe shop@r6 /", answering(nil, value("200 OK in 4.1 ms from shop@r6", `{"code":200}`)), "200 OK in 4.1 ms from shop@r6\n", "", 0},
 		{"probe shop@r6 /", answering(kind(muru.KindHTTPFailed, "probe: shop@r6 answered 500")), "", "muru: probe: shop@r6 answered 500\n", 1},

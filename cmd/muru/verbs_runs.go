@@ -20,7 +20,7 @@ func newAttachCommand(c *cli) *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
 		Use:   "attach RUN",
-		Short: "show what a run says, from its beginning until it ends",
+		Short: "shows what a run says, from its beginning until it ends",
 		Long: `Shows what a run of a recipe has said since its beginning, as far as it was
 kept, and what it says until it ends. The status is the run's: 0, 1 failed,
 130 cancelled. Ctrl-C on a terminal asks whether the run goes on.`,
@@ -35,24 +35,30 @@ kept, and what it says until it ends. The status is the run's: 0, 1 failed,
 			if err != nil {
 				return err
 			}
-			return c.attach(cmd.Context(), m, number)
+			return c.attach(cmd.Context(), m, number, ignore)
 		},
 	}
 	addStateFlag(cmd, &state)
 	return cmd
 }
 
-// attach watches a run until it ends.
-func (c *cli) attach(ctx context.Context, m control.Muru, number int) error {
+// attach watches a run until it ends. hear gets each message before it is shown.
+func (c *cli) attach(ctx context.Context, m control.Muru, number int, hear func(control.Message)) error {
 	w := &watch{cli: c, muru: m, printer: newPrinter(c.stdout, c.stderr, false), run: number}
 	err := w.show(ctx, func(ctx context.Context, out func(control.Message)) error {
-		return m.Attach(ctx, number, out)
+		return m.Attach(ctx, number, func(msg control.Message) {
+			hear(msg)
+			out(msg)
+		})
 	})
 	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 		return err
 	}
 	return c.endOfRun(ctx, m, number, err)
 }
+
+// ignore hears a message of a run and does nothing with it.
+func ignore(control.Message) {}
 
 // endOfRun tells the run's own failure from a failure to watch it.
 func (c *cli) endOfRun(ctx context.Context, m control.Muru, number int, err error) error {
@@ -79,7 +85,7 @@ func newRunsCommand(c *cli) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "list the runs of recipes, oldest first",
+		Short: "lists the runs of recipes, oldest first",
 		Args:  wantArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := c.connect(state)
@@ -127,7 +133,7 @@ func newCancelCommand(c *cli) *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
-		Short: "cancel a run: its live rollouts are aborted, its split shares put back",
+		Short: "cancels a run: its live rollouts are aborted, its split shares put back",
 		Long: `Cancels a run of a recipe and returns when nothing of it is left: its live
 rollouts are aborted, the shares it set with split() put back and its traffic
 ended. Releases it deployed stay, and a promotion is not undone.`,
