@@ -19,6 +19,14 @@ type Backend interface {
 	Do(ctx context.Context, x *Exchange) Outcome
 }
 
+// A BusyBackend is a [Backend] that can tell whether one more request would
+// have to wait, or make others wait. Busy is cheap, safe for concurrent use,
+// and only a look: it reserves nothing.
+type BusyBackend interface {
+	Backend
+	Busy() bool
+}
+
 // A Field is one header field. Names are in canonical form (Content-Type).
 type Field struct{ Name, Value string }
 

@@ -17,14 +17,16 @@ type Fact struct {
 	Client     uint64    // hash of the client's identity
 	Minted     bool      // the identity was made for this request: the client is a unit of its own
 	Arrived    time.Time
-	Status     int           // as the client saw it; 499 when it had gone; 0 in Overdue
+	Status     int           // as the client saw it, or would have if not Shielded; 499 when it had gone; 0 in Overdue
 	Reason     Reason        // why muru answered itself, ReasonNone when the app answered
 	Duration   time.Duration // until complete, for streams and upgrades until the head
 	QueueWait  time.Duration
 	Stream     bool
+	Marks      []string // those of [Routing] Marks that the answer's head carried, as they are written there; not to be changed
+	Shielded   bool     // the baseline was asked in the place of this failure: see [Routing] Shield
 }
 
-// A Sink takes the facts of randomised requests for judging. Both methods are
+// A Sink takes the facts of randomised requests for judging. Its methods are
 // safe for concurrent use and return quickly: they are on the request path.
 type Sink interface {
 	// Done is called exactly once for each request, when it has ended.
@@ -34,6 +36,12 @@ type Sink interface {
 	// request that ends slower than a threshold is overdue too. It comes
 	// before Done, or after it when the client left and no answer ever came.
 	Overdue(Fact, Threshold)
+	// Pair is called for a request of which a shadow copy was sent (see
+	// [Shadow]), when both have ended: user is the fact of the request that
+	// the baseline answered, shadow that of the candidate's outcome. Neither is
+	// given to Done or Overdue. A request whose copy never reached the
+	// candidate is an ordinary one, and given to those.
+	Pair(user, shadow Fact)
 }
 
 // Quantity says which of a request's times is meant.

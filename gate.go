@@ -41,12 +41,18 @@ type Gate struct {
 	Ratio float64       // how many times worse than the baseline is tolerated; 1 by default
 	Check GateCheckFunc // for GateCheck
 
+	URL    string // for GateQuery: the store, up to its /api
+	Query  string // for GateQuery, with {{candidate}} and {{baseline}}
+	Header string // for GateHeader: the answer header that marks an event, in canonical form
+
+	// Probe and query only.
+	Within time.Duration
+	Every  time.Duration
+
 	// Probe only.
 	Paths    []string
 	Body     string // regexp the body must match; empty: none
-	Within   time.Duration
-	Every    time.Duration
-	Failures int // in a row, of the candidate alone
+	Failures int    // in a row, of the candidate alone
 }
 
 // String returns the gate as tables show it: 5xx max 1.00%.

@@ -82,6 +82,7 @@ type Step struct {
 	Number   int // from 1
 	Of       int
 	Share    Share
+	Shadow   bool // the candidate gets copies of that share's requests, and answers nobody
 	Hold     time.Duration
 	Elapsed  time.Duration // of the hold
 	Requests int           // of the candidate that ended or are overdue
@@ -90,8 +91,16 @@ type Step struct {
 // String returns the form every text uses: step 1 of 2: 10% for 30s.
 func (s Step) String() string { return fmt.Sprintf("step %d of %d: %s", s.Number, s.Of, s.Plan()) }
 
-// Plan returns the step without its number: 10% for 30s.
-func (s Step) Plan() string { return fmt.Sprintf("%s for %s", s.Share, FormatDuration(s.Hold)) }
+// Plan returns the step without its number: 10% for 30s, or 25% shadow for 1h.
+func (s Step) Plan() string { return fmt.Sprintf("%s for %s", s.ShareText(), FormatDuration(s.Hold)) }
+
+// ShareText returns the share as people write it: 10%, or 25% shadow.
+func (s Step) ShareText() string {
+	if s.Shadow {
+		return s.Share.String() + " shadow"
+	}
+	return s.Share.String()
+}
 
 // Approve says what a rollout waits for a person before.
 type Approve uint8

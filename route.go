@@ -95,6 +95,23 @@ type Routing struct {
 	Backends   map[ReleaseID]Backend // every live release: those in the split, and held and warm ones for previews
 	Rollout    int                   // the live rollout, 0 if none
 	Honoured   []Honoured            // sticky routes: releases off the split whose clients keep them for a while
+	Marks      []string              // names of answer headers whose presence is told in [Fact] Marks
+	// Shield has the baseline answer a GET or HEAD without a body that the
+	// candidate failed (a 5xx, its own or muru's) before a byte reached the
+	// client. The candidate's Fact tells its failure; the rescue has none.
+	Shield bool
+	Shadow *Shadow // nil: no copies are made
+}
+
+// A Shadow has copies of requests sent to a release that does not answer
+// them, in the background: GET and HEAD without a body, of those clients that
+// the baseline answers and whose bucket lies below Share, which are the same
+// clients that a split with that share would give to the release. Copies carry
+// Muru-Shadow: 1. They never delay the client, and are dropped, not queued,
+// when the release is busy or too many are under way.
+type Shadow struct {
+	Release ReleaseID
+	Share   Share
 }
 
 // Honoured is a release that left a sticky route but keeps its clients until

@@ -3,6 +3,7 @@ package builtins
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.starlark.net/starlark"
@@ -20,17 +21,36 @@ var canarySpec = (&Spec{
 	Name:    "canary",
 	Group:   GroupRollouts,
 	Summary: "gives a release more and more traffic while its gates pass, then all; else takes it out at once",
-	Doc: `Each step is a share or (share, hold); shares go up, 0 (previews only) may come first and 100 last. A
+	Doc: `Each step is a share or (share, hold); shares go up, 0 (previews only) may come first and 100 last.
+"25% shadow" sends the candidate copies of the GET and HEAD requests of a share's clients and drops
+its answers: what it fails that the baseline does not counts; such steps come before the others. A
 step lasts at least hold from the candidate's first request in it, and until the candidate has
 min_requests in it and every gate passes. A gate fails only if the candidate is over its limit and
 worse than the baseline in the same time; a failing gate acts at once.
+
+The judge "sequential" also asks whether that may be chance: it fails a rate when the evidence that
+the candidate is worse reaches 1/alpha, at any time in the rollout. That takes three failures of
+three clients where the baseline has none, at a share of 10%; and of a hundred rollouts of a
+release no worse than its baseline, a gate fails one at most. Each client counts once.
+"threshold" fails a rate that is over the limit and higher than the baseline's after min_requests.
 
 deadline bounds each step from its start; None is hold and 10 minutes. A step that reaches it
 without enough requests asks a person ("approve") or is rolled back, as on_no_data says. No data is
 never a pass.
 
+until = "confident" ends a step as soon as its hold is over and every rate is proven to be less than
+twice the baseline's, or under its limit without any event, however many requests that takes.
+
+on_fail = "freeze" pauses instead, with the share as it is: for changes that a rollback does not
+undo. on_conflict = "supersede" takes the candidate of the live rollout out and starts; "queue"
+starts when that one has ended.
+
 approve lets a person decide: before each step after the first ("each-step"), before all traffic
 ("promotion"), or both ("all"). resume() approves.
+
+With shield, people do not see what the candidate fails: where it answers a GET or HEAD with a 5xx, or
+muru has to, the baseline is asked instead. The gates see the candidate's failure. Not on a sticky
+route, whose clients are to stay with one release.
 
 Returns when the release is promoted and raises when the rollout ends otherwise; with wait = False
 it returns the running rollout, and the run waits for its end when the recipe is done.`,
@@ -40,17 +60,22 @@ it returns the running rollout, and the run waits for its end when the recipe is
 		{Name: "hold", Type: durationType, Default: seconds(30), Doc: "how long a step lasts at least"},
 		gatesParam,
 		{Name: "approve", Type: enumType("each-step", "promotion", "all"), Default: starlark.None, Doc: "what a person is asked before"},
-		{Name: "judge", Type: enumType("threshold"), Default: starlark.String("threshold"), Doc: "how verdicts are reached: threshold compares the rates"},
-		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass or rates fail"},
+		{Name: "judge", Type: enumType("sequential", "threshold"), Default: starlark.String("sequential"), Doc: "how rates fail: sequential by evidence, threshold by comparing them"},
+		{Name: "alpha", Type: alphaType, Default: starlark.String("1%"), Doc: "sequential: the false alarms of one gate over the whole rollout, at most"},
+		{Name: "min_requests", Type: intType(0), Default: starlark.MakeInt(100), Doc: "requests of the candidate in each step before gates can pass (threshold: or rates fail)"},
 		{Name: "deadline", Type: positive(durationType), Default: starlark.None, Doc: "how long a step may last"},
 		{Name: "on_no_data", Type: enumType("approve", "rollback"), Default: starlark.String("approve"), Doc: "what happens at the deadline"},
+		{Name: "until", Type: enumType("hold", "confident"), Default: starlark.String("hold"), Doc: "what ends a step: hold and min_requests, or hold and proof"},
+		{Name: "on_fail", Type: enumType("rollback", "freeze"), Default: starlark.String("rollback"), Doc: "what a failing gate does"},
+		{Name: "on_conflict", Type: enumType("refuse", "supersede", "queue"), Default: starlark.String("refuse"), Doc: "what happens while another rollout of the app is live"},
+		{Name: "shield", Type: boolType, Default: starlark.False, Doc: "the baseline answers each GET or HEAD that the candidate fails"},
 		{Name: "wait", Type: boolType, Default: starlark.True, Doc: "wait for the end"},
 	},
 	Returns: "Rollout",
 	Errors: []string{
 		"rolled_back: a gate failed, data was missing, or the candidate was not ready",
 		"aborted: somebody ended it", "superseded: another rollout took its place",
-		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live",
+		"refused: the release serves or has failed, nothing serves yet, or a rollout of the app is live; shield on a sticky route",
 	},
 	Example: `canary("shop@r6", steps = [10, 50], hold = "1m", gates = [gate("p95", max = "250ms")])`,
 	Effect:  Change,
@@ -71,9 +96,11 @@ func canary(c *Call) (starlark.Value, error) {
 	}
 	r, report, err := c.engine().Canary(c.ctx, rollout.CanaryRequest{
 		Caller: c.caller(), Release: arg[muru.ReleaseID](c, "release"), Steps: steps, Gates: gates,
-		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"),
+		Approve: approvals[arg[string](c, "approve")], Judge: arg[string](c, "judge"), Alpha: arg[float64](c, "alpha"),
 		MinRequests: arg[int](c, "min_requests"), Deadline: arg[time.Duration](c, "deadline"),
-		OnNoData: noData[arg[string](c, "on_no_data")],
+		OnNoData: noData[arg[string](c, "on_no_data")], Until: untils[arg[string](c, "until")],
+		OnFail: onFail[arg[string](c, "on_fail")], OnConflict: onConflict[arg[string](c, "on_conflict")],
+		Shield: arg[bool](c, "shield"),
 	})
 	c.say(report)
 	if err != nil {
@@ -88,6 +115,14 @@ func canary(c *Call) (starlark.Value, error) {
 var approvals = map[string]muru.Approve{
 	"": muru.ApproveNothing, "each-step": muru.ApproveEachStep, "promotion": muru.ApprovePromotion, "all": muru.ApproveAll,
 }
+
+var (
+	untils     = map[string]rollout.Until{"hold": rollout.UntilHold, "confident": rollout.UntilConfident}
+	onFail     = map[string]rollout.OnFail{"rollback": rollout.OnFailRollback, "freeze": rollout.OnFailFreeze}
+	onConflict = map[string]rollout.OnConflict{
+		"refuse": rollout.ConflictRefuse, "supersede": rollout.ConflictSupersede, "queue": rollout.ConflictQueue,
+	}
+)
 
 var noData = map[string]muru.NoData{"approve": muru.NoDataApprove, "rollback": muru.NoDataRollback}
 
@@ -176,6 +211,20 @@ func StatusLine(r muru.Rollout) string {
 	return fmt.Sprintf("rollout %d %s: %s", r.Number, r.State, r.Message)
 }
 
+// alphaType takes the false-alarm budget of a gate, in percent.
+var alphaType Type = typeOf{"percentage", func(_ *Call, v starlark.Value) (any, error) {
+	p, err := toPercent(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case p <= 0:
+		return nil, usagef("%s is no budget: evidence is never perfect", v).WithHint(`"0.1%%" is one in a thousand`)
+	case p > 50:
+		return nil, usagef("%s is over 50%%", muru.FormatRate(p))
+	}
+	return p, nil
+}}
+
 // holdOfRollout marks a step that names no hold of its own.
 const holdOfRollout time.Duration = -1
 
@@ -190,8 +239,8 @@ var stepsType Type = typeOf{"list of share or (share, duration)", func(c *Call, 
 		return nil, usagef("there is none").WithHint("promote gives all traffic without a step")
 	}
 	for i := 1; i < len(list); i++ {
-		if list[i].Share <= list[i-1].Share {
-			return nil, at(fmt.Sprintf("[%d]", i), usagef("%s is not above %s", list[i].Share, list[i-1].Share))
+		if list[i].Shadow == list[i-1].Shadow && list[i].Share <= list[i-1].Share {
+			return nil, at(fmt.Sprintf("[%d]", i), usagef("%s is not above %s", list[i].ShareText(), list[i-1].ShareText()))
 		}
 	}
 	for i := range list {
@@ -211,6 +260,11 @@ var stepType Type = typeOf{"share or (share, duration)", func(_ *Call, v starlar
 			return nil, err
 		}
 		v, step.Hold = pair[0], hold
+	}
+	if text, ok := starlark.AsString(v); ok {
+		if share, copies := strings.CutSuffix(text, " shadow"); copies {
+			v, step.Shadow = starlark.String(share), true
+		}
 	}
 	percent, err := toPercent(v)
 	if err != nil {

@@ -199,3 +199,29 @@ func TestReasonIsOneLineInTheEvent(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestWhyPrintsTheVerdictsAndRecomputesThem(t *testing.T) {
+	s := newStage(t)
+	s.visitors(500)
+	if _, err := s.run(`attempt(lambda: canary("shop@r2"))`); err != nil {
+		t.Fatal(err)
+	}
+	text := Format(s.value(`why("shop")`))
+	want := []string{
+		"rollout 1 of shop@r2 against r1: rolled_back: gate failed at 10%: 5xx rate 100.00% over the limit of 1.00% (baseline 0.00%), step 1 of 2: 10% for 30s, window ",
+		"GATE    VERDICT CANDIDATE ",
+		"5xx     fail    100.00% (",
+		"crashes pass    0 ",
+		"split: ",
+		"record: recomputed, the same verdicts",
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range []int{0, 1, 2, 3, len(lines) - 2, len(lines) - 1} {
+		if !strings.HasPrefix(lines[line], want[i]) {
+			t.Errorf("line %d does not begin with %q:\n%s", line+1, want[i], text)
+		}
+	}
+	if v := s.value(`why(1).decided.gate`); v.String() != `"5xx"` {
+		t.Errorf("%s decided", v)
+	}
+}

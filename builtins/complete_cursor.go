@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.starlark.net/lib/json"
 	"go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
 )
@@ -255,7 +254,7 @@ func isWordByte(c byte) bool {
 // moduleNamed returns json or math.
 func moduleNamed(name string) starlark.Value {
 	if name == "json" {
-		return json.Module
+		return jsonModule
 	}
 	return math.Module
 }

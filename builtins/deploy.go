@@ -52,6 +52,7 @@ it. The key of limits is queue (1000): requests waiting for a worker, more are r
 		{Name: "limits", Type: keyedDict[int](limitKeys, intType(0)), Default: emptyDict(), Doc: `such as {"queue": 100}`},
 		{Name: "ready", Type: pathType, Default: starlark.None, Doc: "a path that must answer below 400 before the release is ready"},
 		{Name: "stacks", Type: enumType("SIGQUIT", "SIGABRT", "SIGUSR1", "SIGUSR2"), Default: starlark.None, Doc: "signal that makes a command print where it is"},
+		{Name: "on_conflict", Type: enumType("refuse", "supersede", "queue"), Default: starlark.String("refuse"), Doc: "what happens while a rollout of the app is live; no matter with hold"},
 	},
 	Returns: "Release",
 	Errors: []string{
@@ -76,6 +77,7 @@ func deploy(c *Call) (starlark.Value, error) {
 	}
 	r, report, err := c.engine().Deploy(c.ctx, rollout.DeployRequest{
 		Caller: c.caller(), App: arg[string](c, "app"), Plan: plan, Hold: arg[bool](c, "hold"),
+		OnConflict: onConflict[arg[string](c, "on_conflict")],
 	})
 	c.say(report)
 	if err != nil {

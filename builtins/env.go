@@ -4,10 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"go.starlark.net/lib/json"
 	"go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
-	"go.starlark.net/starlarkstruct"
 
 	"muru"
 	"muru/rollout"
@@ -26,6 +24,7 @@ type Engine interface {
 	StopApp(ctx context.Context, by rollout.Caller, app string) (muru.App, rollout.Report, error)
 
 	Canary(context.Context, rollout.CanaryRequest) (muru.Rollout, rollout.Report, error)
+	Retry(context.Context, rollout.RetryRequest) (muru.Rollout, rollout.Report, error)
 	WaitRollout(ctx context.Context, number int, watch func(muru.Rollout)) (muru.Rollout, error)
 	Observe(ctx context.Context, r rollout.ObserveRequest, watch func(muru.Window)) (muru.Window, error)
 	Pause(context.Context, rollout.RolloutRequest) (muru.Rollout, rollout.Report, error)
@@ -39,6 +38,7 @@ type Engine interface {
 	Rollouts(app string) ([]muru.Rollout, error)
 	Rollout(number int) (muru.Rollout, error)
 	LiveOrLatest(app string) (muru.Rollout, error)
+	Why(ctx context.Context, number int) (rollout.Why, error)
 	Events(rollout.EventQuery) []muru.Event
 	Logs(context.Context, muru.ReleaseID, muru.LogQuery) ([]string, error)
 	Stacks(ctx context.Context, id muru.ReleaseID, worker int) ([]muru.Stack, error)
@@ -113,9 +113,9 @@ func New(env Env) *Set {
 	}
 	s := &Set{env: env, specs: Specs()}
 	s.predeclared = starlark.StringDict{
-		"json":   json.Module,
+		"json":   jsonModule,
 		"math":   math.Module,
-		"struct": starlark.NewBuiltin("struct", starlarkstruct.Make),
+		"struct": starlark.NewBuiltin("struct", newStruct),
 	}
 	for _, spec := range s.specs {
 		s.predeclared[spec.Name] = spec.builtin(s)

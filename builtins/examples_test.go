@@ -30,6 +30,9 @@ var before = map[string]string{
 	"pause":   `canary("shop@r6", hold = "1h", wait = False)`,
 	"abort":   `canary("shop@r6", hold = "1h", wait = False)`,
 	"resume":  "canary(\"shop@r6\", hold = \"1s\", approve = \"each-step\", wait = False)\nwait(lambda: rollouts(\"shop\")[-1].state == \"awaiting_approval\", every = \"1s\")",
+	"stop":    `wait(lambda: [r for r in releases("shop") if r.name == "r4" and r.state in ["warm", "stopped"]], every = "1s")`,
+	"retry":   `abort(canary("shop@r6", hold = "1s", wait = False))`,
+	"why":     `canary("shop@r6", hold = "1h", wait = False)`,
 	"observe": `split("shop", {"r6": "10%"})`,
 }
 

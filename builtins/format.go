@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"go.starlark.net/starlark"
+
+	script "muru/starlark"
 )
 
 // Format returns a value as print and write show it, without a final line
@@ -24,10 +26,14 @@ func Format(v starlark.Value) string {
 }
 
 // Text returns a value as str() does: its short form on one line, except for
-// stacks and texts.
+// stacks and texts. A value that is nested too deep or too large to be written
+// out is its type alone.
 func Text(v starlark.Value) string {
 	if s, ok := starlark.AsString(v); ok {
 		return s
+	}
+	if script.CheckExtent("", v) != nil {
+		return v.Type() + "(...)"
 	}
 	return v.String()
 }

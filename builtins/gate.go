@@ -29,25 +29,32 @@ probe requests each of paths from both releases through a real worker, and fails
 candidate alone fails failures times in a row: status 400 and above, no answer within the time, or
 a body that does not match.
 
-Any other name needs check, a function of a Window that returns True, False or a message, which is
-a failure. It is asked each second once the candidate has min_requests in the step, on a thread of
-its own with 100,000 steps, and may only compute.
+Any other name needs one of three. check is a function of a Window that returns True, False or a
+message, which is a failure. It is asked each second once the candidate has min_requests in the
+step, on a thread of its own with 100,000 steps, and may only compute. header names a header of the
+application's answers that marks an event, such as a lost cart; max is a percentage of the requests.
+url and query ask a store that speaks Prometheus' HTTP API; max is a number. {{candidate}} and
+{{baseline}} in the query become r6 and r5, as in the label release of muru's own metrics. An error
+or an empty result is no pass; the store is asked again.
 
 Rates and times fail only if the candidate is over max and worse than ratio times the baseline.
 Judged in every canary, unless named: 5xx at 1%, crashes at 0, and p99 at 30s.`,
 	Params: []Param{
-		{Name: "name", Type: textType, Pass: Positional, Doc: "5xx crashes p95 p99 queue_wait probe, or a name of your own with check"},
-		{Name: "max", Type: limitType, Default: starlark.None, Doc: `the limit: "1%" for 5xx, a count for crashes, "250ms" for times`},
+		{Name: "name", Type: textType, Pass: Positional, Doc: "5xx crashes p95 p99 queue_wait probe, or a name of your own"},
+		{Name: "max", Type: limitType, Default: starlark.None, Doc: `the limit: "1%" for 5xx and header, a count for crashes, "250ms" for times, a number for query`},
 		{Name: "check", Type: functionType, Default: starlark.None, Doc: "function of a Window"},
+		{Name: "header", Type: headerNameType, Default: starlark.None, Doc: "answer header that marks an event"},
+		{Name: "url", Type: urlType, Default: starlark.None, Doc: "the store that query is for, up to its /api"},
+		{Name: "query", Type: textType, Default: starlark.None, Doc: "expression with one number as its result"},
 		{Name: "paths", Type: listType[string](pathAndQuery), Default: list(), Doc: "what probe requests"},
 		{Name: "body", Type: textType, Default: starlark.None, Doc: "regular expression the body of a probe must match"},
-		{Name: "within", Type: positive(durationType), Default: seconds(5), Doc: "time a probe has to answer"},
-		{Name: "every", Type: positive(durationType), Default: seconds(5), Doc: "how often probe asks"},
+		{Name: "within", Type: positive(durationType), Default: seconds(5), Doc: "time a probe or query has to answer"},
+		{Name: "every", Type: positive(durationType), Default: seconds(5), Doc: "how often probe or query asks"},
 		{Name: "failures", Type: intType(1), Default: starlark.MakeInt(2), Doc: "failed probes in a row that are one failure"},
 		{Name: "ratio", Type: ratioType, Default: starlark.MakeInt(1), Doc: "how many times worse than the baseline is tolerated"},
 	},
 	Returns: "Gate",
-	Errors:  []string{"usage: a name that is not known and no check, or keywords of another kind of gate"},
+	Errors:  []string{"usage: a name that is not known without check, header or query, or keywords of another kind of gate"},
 	Example: `gate("probe", paths = ["/healthz"], within = "2s")`,
 	Effect:  Pure,
 	Fn:      makeGate,
@@ -57,10 +64,13 @@ func makeGate(c *Call) (starlark.Value, error) {
 	name := arg[string](c, "name")
 	g := muru.Gate{Name: name, Ratio: arg[float64](c, "ratio")}
 	if !containsWord(builtinGates, name) {
-		return c.checkGate(g)
+		return c.ownGate(g)
 	}
 	if c.isSet("check") {
 		return nil, usagef("check: %s is measured by muru: give the function another name", name)
+	}
+	if err := c.refuse(name, "header", "url", "query"); err != nil {
+		return nil, err
 	}
 	if name == muru.GateProbe {
 		return c.probeGate(g)
@@ -122,18 +132,68 @@ func (c *Call) probeGate(g muru.Gate) (starlark.Value, error) {
 	return gateRecord(g), nil
 }
 
-func (c *Call) checkGate(g muru.Gate) (starlark.Value, error) {
+// ownGate makes a gate with a name of its author.
+func (c *Call) ownGate(g muru.Gate) (starlark.Value, error) {
 	if strings.TrimSpace(g.Name) == "" || strings.ContainsAny(g.Name, "\n\r\t") {
 		return nil, usagef("name: %q is not a name", g.Name)
 	}
-	if !c.isSet("check") {
-		err := unknownWord(g.Name, "is not a gate that muru measures, and there is no check", builtinGates)
-		if m := asMuru(err); m.Hint == "" {
-			return nil, m.WithHint("give check = a function of the window, or one of %s", strings.Join(builtinGates, ", "))
-		}
+	switch {
+	case c.isSet("check"):
+		return c.checkGate(g)
+	case c.isSet("header"):
+		return c.headerGate(g)
+	case c.isSet("query") || c.isSet("url"):
+		return c.queryGate(g)
+	}
+	err := unknownWord(g.Name, "is not a gate that muru measures, and there is no check", builtinGates)
+	if m := asMuru(err); m.Hint == "" {
+		return nil, m.WithHint("give check = a function of the window, or one of %s", strings.Join(builtinGates, ", "))
+	}
+	return nil, err
+}
+
+// headerGate makes a gate on events that the app marks.
+func (c *Call) headerGate(g muru.Gate) (starlark.Value, error) {
+	if err := c.refuse("a gate with a header", "url", "query", "paths", "body", "within", "every", "failures"); err != nil {
 		return nil, err
 	}
-	if err := c.refuse("a gate with a check", "max", "ratio", "paths", "body", "within", "every", "failures"); err != nil {
+	v := arg[starlark.Value](c, "max")
+	if v == nil {
+		return nil, usagef("max is missing: how many percent of the requests may be marked?").WithHint(`max = "0.1%%"`)
+	}
+	p, err := toPercent(v)
+	if err == nil && p > 100 {
+		err = usagef("%s is over 100%%", muru.FormatRate(p))
+	}
+	if err != nil {
+		return nil, at("max", err)
+	}
+	g.Kind, g.Header, g.Max = muru.GateHeader, arg[string](c, "header"), muru.PercentOf(p)
+	return gateRecord(g), nil
+}
+
+// queryGate makes a gate on what a store says.
+func (c *Call) queryGate(g muru.Gate) (starlark.Value, error) {
+	if err := c.refuse("a gate with a query", "ratio", "paths", "body", "failures"); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"url", "query", "max"} {
+		if !c.isSet(name) {
+			return nil, usagef("%s is missing: a gate with a query needs url, query and max", name)
+		}
+	}
+	limit, ok := starlark.AsFloat(arg[starlark.Value](c, "max"))
+	if !ok {
+		return nil, at("max", wanted("a number", arg[starlark.Value](c, "max")))
+	}
+	g.Kind, g.Max = muru.GateQuery, muru.NumberOf(limit)
+	g.URL, g.Query = arg[requestURL](c, "url").url.String(), arg[string](c, "query")
+	g.Within, g.Every = arg[time.Duration](c, "within"), arg[time.Duration](c, "every")
+	return gateRecord(g), nil
+}
+
+func (c *Call) checkGate(g muru.Gate) (starlark.Value, error) {
+	if err := c.refuse("a gate with a check", "max", "ratio", "header", "url", "query", "paths", "body", "within", "every", "failures"); err != nil {
 		return nil, err
 	}
 	check := arg[starlark.Callable](c, "check")
@@ -213,6 +273,14 @@ var ratioType Type = typeOf{"float", func(_ *Call, v starlark.Value) (any, error
 var pathAndQuery = checkedText("path", func(path string) string {
 	if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "# \t\r\n") {
 		return `write it like "/search?q=tea"`
+	}
+	return ""
+})
+
+// headerNameType takes the name of a header field.
+var headerNameType = checkedText("header", func(name string) string {
+	if key, err := muru.ParseKey("header:" + name); err != nil || key.Name != name {
+		return `write it like "X-Cart-Lost"`
 	}
 	return ""
 })

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"go.starlark.net/lib/json"
 	"go.starlark.net/starlark"
 
 	"muru"
@@ -178,7 +177,7 @@ var (
 		case starlark.String:
 			return requestBody{data: []byte(v), set: true}, nil
 		case *starlark.Dict, *starlark.List:
-			encoded, err := starlark.Call(c.thread, json.Module.Members["encode"], starlark.Tuple{v}, nil)
+			encoded, err := starlark.Call(c.thread, jsonModule.Members["encode"], starlark.Tuple{v}, nil)
 			if err != nil {
 				return nil, usagef("it cannot be sent as JSON: %s", plainError(err))
 			}

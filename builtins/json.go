@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"go.starlark.net/starlark"
-	"go.starlark.net/starlarkstruct"
+
+	script "muru/starlark"
 )
 
 // JSON encodes any value for programs. A value with attributes is an object
@@ -19,6 +20,9 @@ import (
 // that contains itself, or is nested more than 1,000 deep, is an error of kind
 // usage.
 func JSON(v starlark.Value) ([]byte, error) {
+	if err := script.CheckExtent("JSON", v); err != nil {
+		return nil, err
+	}
 	e := encoder{whole: true}
 	if err := e.value(v, 0); err != nil {
 		return nil, err
@@ -62,7 +66,7 @@ func (e *encoder) value(v starlark.Value, depth int) error {
 		e.text(string(v))
 	case starlark.IterableMapping:
 		return e.object(v.Items(), depth)
-	case *starlarkstruct.Struct:
+	case structValue:
 		var items []starlark.Tuple
 		for _, name := range v.AttrNames() {
 			field, err := v.Attr(name)
@@ -90,7 +94,7 @@ func (e *encoder) record(r *Record) error {
 		e.comma(i)
 		e.text(a.name)
 		e.buf.WriteByte(':')
-		if err := e.value(r.values[i], 0); err != nil {
+		if err := e.value(r.attrs()[i], 0); err != nil {
 			return err
 		}
 	}

@@ -170,6 +170,11 @@ list of texts or events one a line. Several values print in their short forms on
 	Example: `print("apps:", len(status()))`,
 	Fn: func(c *Call) (starlark.Value, error) {
 		values := arg[starlark.Tuple](c, "values")
+		for _, v := range values {
+			if err := script.CheckExtent("print", v); err != nil {
+				return nil, asIs{err}
+			}
+		}
 		text := ""
 		if len(values) == 1 {
 			text = Format(values[0])

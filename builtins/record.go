@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -35,8 +36,10 @@ type Record struct {
 	kind   *kind
 	native any // the muru value it shows
 	text   string
-	values []starlark.Value // parallel to kind.attrs
-	rows   [][]string       // parallel to kind.columns; one, except for windows and traffic
+	values []starlark.Value        // parallel to kind.attrs
+	make   func() []starlark.Value // makes values at their first use; nil: they are there
+	once   sync.Once               // of make
+	rows   [][]string              // parallel to kind.columns; one, except for windows and traffic
 }
 
 // record makes a value of kind k; values are those of k.attrs in order.
@@ -48,6 +51,25 @@ func (k *kind) record(native any, text string, rows [][]string, values ...starla
 		v.Freeze()
 	}
 	return &Record{kind: k, native: native, text: text, rows: rows, values: values}
+}
+
+// later is record for a value that is made often and whose attributes are
+// seldom asked for. What values is made from must not change.
+func (k *kind) later(native any, text string, rows [][]string, values func() []starlark.Value) *Record {
+	return &Record{kind: k, native: native, text: text, rows: rows, make: values}
+}
+
+// attrs returns the values of the attributes.
+func (r *Record) attrs() []starlark.Value {
+	if r.make != nil {
+		r.once.Do(func() {
+			r.values = r.make()
+			for _, v := range r.values {
+				v.Freeze()
+			}
+		})
+	}
+	return r.values
 }
 
 var (
@@ -89,7 +111,7 @@ func (r *Record) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool
 // Attr returns an attribute or a method.
 func (r *Record) Attr(name string) (starlark.Value, error) {
 	if i := r.kind.index(name); i >= 0 {
-		return r.values[i], nil
+		return r.attrs()[i], nil
 	}
 	for _, m := range r.kind.methods {
 		if m.Name == name {

@@ -28,8 +28,8 @@ func Names() []string {
 func all() []*Spec {
 	return []*Spec{
 		appSpec, listenSpec, deploySpec, splitSpec, promoteSpec, rollbackSpec, stopSpec,
-		gateSpec, canarySpec, observeSpec, pauseSpec, resumeSpec, abortSpec, waitSpec,
-		statusSpec, releasesSpec, rolloutsSpec, eventsSpec, logsSpec, stacksSpec, workersSpec, probeSpec,
+		gateSpec, canarySpec, retrySpec, observeSpec, pauseSpec, resumeSpec, abortSpec, waitSpec,
+		statusSpec, releasesSpec, rolloutsSpec, whySpec, eventsSpec, logsSpec, stacksSpec, workersSpec, probeSpec,
 		trafficSpec, httpSpec, shSpec, readSpec, globSpec, writeSpec, secretSpec,
 		nowSpec, durationSpec, sleepSpec, hereSpec, parallelSpec, attemptSpec, failSpec, printSpec, helpSpec,
 	}

@@ -139,15 +139,18 @@ func (s *Set) release(r muru.Release) *Record {
 
 // releaseByID makes the Release of that name. One that the engine no longer
 // knows keeps its name and is stopped.
-func (s *Set) releaseByID(id muru.ReleaseID) starlark.Value {
+func (s *Set) releaseByID(id muru.ReleaseID) starlark.Value { return s.named(id)() }
+
+// named looks a release up now and returns what makes its value.
+func (s *Set) named(id muru.ReleaseID) func() starlark.Value {
 	if id.IsZero() {
-		return starlark.None
+		return func() starlark.Value { return starlark.None }
 	}
 	r, err := s.env.Engine.Release(id)
 	if err != nil {
 		r = muru.Release{ID: id, State: muru.Stopped}
 	}
-	return s.release(r)
+	return func() starlark.Value { return s.release(r) }
 }
 
 // shown shortens a path below the caller's directory for tables.

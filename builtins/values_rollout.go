@@ -59,7 +59,7 @@ var stepKind = &kind{
 		{"number", "int", "from 1"},
 		{"of", "int", "how many there are"},
 		{"share", "float", "percent"},
-		{"shadow", "bool", "the candidate gets copies; False for now"},
+		{"shadow", "bool", "the candidate gets copies of that share's requests"},
 		{"hold", "Duration", "how long it lasts at least"},
 		{"elapsed", "Duration", "of the hold"},
 		{"requests", "int", "of the candidate, ended or overdue, in this step"},
@@ -69,11 +69,11 @@ var stepKind = &kind{
 
 func stepRecord(s muru.Step) *Record {
 	row := []string{
-		fmt.Sprintf("%d of %d", s.Number, s.Of), s.Share.String(), muru.FormatDuration(s.Hold),
+		fmt.Sprintf("%d of %d", s.Number, s.Of), s.ShareText(), muru.FormatDuration(s.Hold),
 		muru.FormatMeasured(s.Elapsed), strconv.Itoa(s.Requests),
 	}
 	return stepKind.record(s, s.String(), [][]string{row},
-		starlark.MakeInt(s.Number), starlark.MakeInt(s.Of), starlark.Float(s.Share.Percent()), starlark.False,
+		starlark.MakeInt(s.Number), starlark.MakeInt(s.Of), starlark.Float(s.Share.Percent()), starlark.Bool(s.Shadow),
 		Duration(s.Hold), Duration(s.Elapsed), starlark.MakeInt(s.Requests))
 }
 
@@ -133,7 +133,7 @@ func verdictRecord(v muru.Verdict) *Record {
 	evidence, needed, weighed := starlark.Value(starlark.None), starlark.Value(starlark.None), ""
 	if v.Needed > 0 {
 		evidence, needed = starlark.Float(v.Evidence), starlark.Float(v.Needed)
-		weighed = fmt.Sprintf("%.0f of %.0f", min(float64(int64(v.Evidence)), 1_000_000), v.Needed)
+		weighed = fmt.Sprintf("%d of %d", int(min(v.Evidence+1e-9, 1_000_000)), int(min(v.Needed+1e-9, 1_000_000)))
 	}
 	row := []string{
 		v.Gate, v.Result.String(), measureCell(v.Candidate, v.Count, v.Requests),
@@ -186,7 +186,7 @@ func ProgressLine(r muru.Rollout) string {
 		}
 		return text
 	}
-	text += fmt.Sprintf(" step %d of %d: %s, %s of %s", r.Step.Number, r.Step.Of, r.Step.Share,
+	text += fmt.Sprintf(" step %d of %d: %s, %s of %s", r.Step.Number, r.Step.Of, r.Step.ShareText(),
 		muru.FormatMeasured(r.Step.Elapsed), muru.FormatDuration(r.Step.Hold))
 	counts := fmt.Sprintf(", %d requests", r.Step.Requests)
 	var verdicts strings.Builder

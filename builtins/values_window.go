@@ -46,7 +46,8 @@ var armKind = &kind{
 }
 
 func (s *Set) arm(a muru.Arm) *Record {
-	return armKind.record(a, a.String(), nil, s.releaseByID(a.Release))
+	release := s.named(a.Release) // as it is now
+	return armKind.later(a, a.String(), nil, func() []starlark.Value { return []starlark.Value{release()} })
 }
 
 const armWhat = "what is counted: requests, clients, 2xx, 3xx, 4xx, 5xx or crashes"

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.starlark.net/lib/json"
 	"go.starlark.net/starlark"
 
 	"muru"
@@ -70,7 +69,7 @@ var responseJSON = &Spec{
 	Example: `print(http("http://example.test/api").json()["name"])`,
 	Fn: func(c *Call) (starlark.Value, error) {
 		r, _ := native[response](c.receiver)
-		v, err := starlark.Call(c.thread, json.Module.Members["decode"], starlark.Tuple{starlark.String(r.body)}, nil)
+		v, err := starlark.Call(c.thread, jsonModule.Members["decode"], starlark.Tuple{starlark.String(r.body)}, nil)
 		if err != nil {
 			return nil, &muru.Error{Message: "the body is not JSON", Hint: "it begins with " + strconv.Quote(start(string(r.body), 40))}
 		}
@@ -233,6 +232,6 @@ func trafficRecord(l *load, t tally) *Record {
 
 // kinds lists every kind of value in the order of the reference.
 var kinds = []*kind{
-	appKind, releaseKind, rolloutKind, stepKind, gateKind, verdictKind, windowKind, armKind, eventKind,
+	appKind, releaseKind, rolloutKind, stepKind, gateKind, verdictKind, whyKind, windowKind, armKind, eventKind,
 	trafficKind, responseKind, outcomeKind, workerKind, stackKind, frameKind, errorKind,
 }

@@ -34,6 +34,8 @@ type answer struct {
 	gone     error         // the client can no longer be reached
 	headAt   time.Duration // of a stream or upgrade, after its arrival; 0: none
 	upgraded *upgradedConn
+	marks    []string // that the head carries and the judge wants to hear of
+	shield   *target  // the baseline, which is to answer instead; nothing was or will be sent of this
 }
 
 // Inform sends an interim answer to clients that understand one. 100 is not
@@ -61,6 +63,10 @@ func (a *answer) Head(status int, header []muru.Field, length int64) error {
 		panic(fmt.Sprintf("BUG: head of status %d, head passed already: %v", status, a.held))
 	}
 	a.status, a.length, a.held = status, length, true
+	a.mark(header)
+	if a.shieldFrom(status) {
+		return errShielded
+	}
 	addFields(a.q.w.Header(), header) // the slice is the backend's
 	a.bodyless = a.q.x.Method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
 	a.stream = muru.IsStream(a.q.x.Method, status, header, length)
@@ -74,6 +80,13 @@ func (a *answer) Head(status int, header []muru.Field, length int64) error {
 		return a.Flush()
 	}
 	return nil
+}
+
+// mark notes which of the watched fields the head has, if a judge wants that.
+func (a *answer) mark(header []muru.Field) {
+	if a.q.watch != nil && len(a.q.state.marks) > 0 {
+		a.marks = a.q.state.marked(header)
+	}
 }
 
 // send gives the head to net/http.
@@ -128,7 +141,7 @@ func (a *answer) Write(p []byte) (int, error) {
 		return 0, fmt.Errorf("answer of %d bytes is longer than promised: %w", a.length, muru.ErrClientGone)
 	}
 	a.send()
-	n, err := a.q.w.Write(p)
+	n, err := a.pass(p)
 	a.written += int64(n)
 	if err != nil {
 		a.lost(err)
@@ -194,8 +207,11 @@ func (a *answer) complete() bool {
 	return true
 }
 
-// reachable returns why the client is not, if so.
+// reachable returns why the client is not, if so, or why it is not to be.
 func (a *answer) reachable() error {
+	if a.shield != nil {
+		return errShielded
+	}
 	if a.gone == nil && a.q.ctx.Err() != nil {
 		a.lost(context.Cause(a.q.ctx))
 	}
@@ -226,6 +242,7 @@ func (a *answer) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, e
 		return nil, err
 	}
 	a.held, a.sent, a.status = true, true, status
+	a.mark(header)
 	c, buffered, err := http.NewResponseController(a.q.w).Hijack()
 	if err != nil {
 		a.lost(err)

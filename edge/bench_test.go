@@ -96,23 +96,59 @@ type nobody struct{}
 
 func (*nobody) Done(muru.Fact)                    {}
 func (*nobody) Overdue(muru.Fact, muru.Threshold) {}
+func (*nobody) Pair(_, _ muru.Fact)               {}
 
 // BenchmarkServe is the edge's own part: no socket, no net/http server.
 func BenchmarkServe(b *testing.B) {
-	e := New(Options{AccessLog: io.Discard})
+	for _, c := range extras {
+		b.Run(c.what, func(b *testing.B) {
+			serve := server(b, io.Discard, c.change)
+			b.ReportAllocs()
+			for b.Loop() {
+				serve()
+			}
+		})
+	}
+}
+
+// extras are what a routing may ask for beside an answer.
+var extras = []struct {
+	what   string
+	change func(*muru.Routing)
+}{
+	{"nothing more", func(*muru.Routing) {}},
+	{"shield and marks", func(r *muru.Routing) { r.Shield, r.Marks = true, []string{"X-Cart-Lost", "X-Slow"} }},
+	{"shadow of others", func(r *muru.Routing) { r.Shadow = &muru.Shadow{Release: rel(6), Share: 1} }},
+	{"shadow copy", func(r *muru.Routing) {
+		r.Split, _ = muru.NewSplit("rollout 1", rel(5), muru.SplitArm{Release: rel(6)})
+		r.Shadow = &muru.Shadow{Release: rel(6), Share: muru.Buckets}
+	}},
+}
+
+// server returns what answers one request of a client of the baseline.
+func server(tb testing.TB, log io.Writer, change func(*muru.Routing)) func() {
+	e := New(Options{AccessLog: log})
 	e.Judge("shop", []muru.Threshold{{Of: muru.OfDuration, After: 30 * time.Second}}, &nobody{})
-	e.Route(shop(1000, map[int]muru.Backend{5: says("r5"), 6: says("r6")}))
+	e.Route(shop(1000, map[int]muru.Backend{5: says("r5"), 6: says("r6")}, change))
 	r, err := http.NewRequest("GET", "/orders/1", nil)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	r.RequestURI, r.Host, r.RemoteAddr = "/orders/1", "a", "192.0.2.1:1"
-	r.Header = http.Header{"User-Agent": {"bench"}, "Accept": {"*/*"}, "Cookie": {"muru_id=01M6TE1RN0DZ6YEXWKNV4W5AKN"}}
+	r.Header = http.Header{"User-Agent": {"bench"}, "Accept": {"*/*"}, "Cookie": {"muru_id=" + idIn(false)}}
 	w := &sinkWriter{h: http.Header{}}
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() {
 		clear(w.h)
 		e.ServeHTTP(w, r)
+	}
+}
+
+func TestShieldAndMarksThatAreNotNeededCostNoAllocation(t *testing.T) {
+	plain := testing.AllocsPerRun(500, server(t, nil, extras[0].change))
+	for _, c := range extras[1:3] {
+		if n := testing.AllocsPerRun(500, server(t, nil, c.change)); n != plain {
+			t.Errorf("%s: %v allocations instead of %v", c.what, n, plain)
+		}
 	}
 }
 

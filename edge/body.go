@@ -23,6 +23,7 @@ import (
 type body struct {
 	from    io.Reader // nil: the request has no body
 	control *http.ResponseController
+	conn    *conn // that it comes from; nil in tests without a listener
 	limit   int64 // 0: none
 	expects bool  // the client sends nothing before it is asked
 
@@ -63,7 +64,7 @@ func (b *body) Read(p []byte) (int, error) {
 		err = muru.ErrBodyTooLarge
 	}
 	b.read.Add(int64(n))
-	if err != nil {
+	if err != nil || n == 0 && b.interrupted.Load() {
 		b.end(err)
 	}
 	if n > 0 {
@@ -83,6 +84,9 @@ func (b *body) SetReadDeadline(t time.Time) error {
 		return errors.ErrUnsupported
 	}
 	b.interrupted.Store(true)
+	if b.conn != nil {
+		b.conn.interrupted.Store(true)
+	}
 	return b.control.SetReadDeadline(past)
 }
 
@@ -134,6 +138,9 @@ func (b *body) settle() (whole bool) {
 		b.mu.Lock()
 	}
 	defer b.mu.Unlock()
+	if b.conn != nil {
+		b.conn.interrupted.Store(false) // from here on a read that fails has failed
+	}
 	if b.err == io.EOF {
 		return true
 	}

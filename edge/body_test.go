@@ -99,6 +99,48 @@ func TestABackendCanGiveUpABodyWithoutBlamingTheClient(t *testing.T) {
 	}
 }
 
+// net/http ends a request's context when a read of its body fails, also when
+// that was our own wish.
+func TestABlockedReadThatIsGivenUpDoesNotLoseTheAnswer(t *testing.T) {
+	sink := &heard{}
+	f := newFront(t, Options{})
+	f.Judge("shop", nil, sink)
+	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(ctx context.Context, x *muru.Exchange) muru.Outcome {
+		x.Start(time.Now())
+		if _, err := io.ReadFull(x.Body, make([]byte, 4)); err != nil {
+			t.Error(err)
+		}
+		read := make(chan error, 1)
+		go func() {
+			_, err := x.Body.Read(make([]byte, 1))
+			read <- err
+		}()
+		select {
+		case err := <-read:
+			t.Errorf("read: %v", err)
+		case <-time.After(20 * time.Millisecond): // it is blocked in the connection by now
+		}
+		if err := x.Body.(interface{ SetReadDeadline(time.Time) error }).SetReadDeadline(time.Unix(1, 0)); err != nil {
+			t.Error(err)
+		}
+		if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("read: %v", err)
+		}
+		if ctx.Err() != nil {
+			t.Errorf("the client counts as gone: %v", context.Cause(ctx))
+		}
+		return say(x, 413, "too much")
+	})}))
+	conn := f.dial()
+	conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
+	if r := conn.response("POST"); r.StatusCode != 413 || readAll(t, r.Body) != "too much" {
+		t.Error(r.Status)
+	}
+	if fact := sink.wait(t, 1)[0].fact; fact.Status != 413 {
+		t.Errorf("%+v", fact)
+	}
+}
+
 // A read may still be under way when its backend has returned.
 func TestAReadThatOutlivesItsRequestIsEnded(t *testing.T) {
 	f := newFront(t, Options{})

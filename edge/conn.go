@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -21,8 +22,18 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	for !l.edge.takes() {
+		c.Close()
+		if c, err = l.Listener.Accept(); err != nil {
+			return nil, err
+		}
+	}
 	ours := newConn(c)
-	ours.gone = func() { l.edge.conns.Delete(ours) }
+	ours.gone = func() {
+		if _, there := l.edge.conns.LoadAndDelete(ours); there {
+			l.edge.open.Add(-1)
+		}
+	}
 	l.edge.conns.Store(ours, nil)
 	return ours, nil
 }
@@ -40,9 +51,14 @@ type conn struct {
 	// lets the client have the answer first: closing with unread bytes would
 	// reset the connection and lose it.
 	spent atomic.Bool
+	// interrupted: the read that is under way was given up, which is no fault
+	// of the connection. net/http takes each failed read for the end of its
+	// client, so that one yields nothing instead; whoever asked for it looks.
+	interrupted atomic.Bool
 	// current is the request that is being answered on it, nil between two.
 	current atomic.Pointer[request]
-	gone    func() // takes it off the edge's list; may be nil, may be called twice
+	held    *[]byte // takes what is written while a whole answer is put together; see answer.pass
+	gone    func()  // takes it off the edge's list; may be nil, may be called twice
 }
 
 // abandoned reports whether the client has left the request that is being
@@ -62,6 +78,10 @@ func newConn(c net.Conn) *conn {
 }
 
 func (c *conn) Write(p []byte) (int, error) {
+	if c.held != nil {
+		*c.held = append(*c.held, p...)
+		return len(p), nil
+	}
 	now := time.Now()
 	if armed := c.armed.Load(); now.UnixNano()-armed > int64(writeStall/8) {
 		c.armed.Store(now.UnixNano())
@@ -77,7 +97,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.spent.Load() {
 		return 0, net.ErrClosed
 	}
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, nil
+	}
+	return n, err
 }
 
 // Close closes the connection; a spent one lingers for lingerTime at most.

@@ -13,7 +13,7 @@ func (q *request) dispatch() {
 	defer q.settleBody()
 	defer q.endInPanic()
 	out := q.do()
-	if errors.Is(out.Err, muru.ErrDraining) && !q.answer.sent && !q.clientLeft() {
+	if errors.Is(out.Err, muru.ErrDraining) && !q.answer.sent && q.answer.shield == nil && !q.clientLeft() {
 		// The release began to leave between our look at the table and its
 		// turn: the table knows a better one by now. Never more than once.
 		if !q.pickAgain() {
@@ -27,11 +27,16 @@ func (q *request) dispatch() {
 // do has the chosen release answer.
 func (q *request) do() muru.Outcome {
 	ch := &q.choice
-	if q.state.judge != nil && ch.randomised {
-		q.watch = newWatch(q.state.judge, &q.x, muru.Fact{
-			App: ch.release.App, Release: ch.release, Generation: q.state.routing.Generation,
-			Share: ch.share, Client: ch.client, Minted: ch.alone, Arrived: q.arrived,
-		})
+	judge := q.state.judge
+	fact := muru.Fact{
+		App: ch.release.App, Release: ch.release, Generation: q.state.routing.Generation,
+		Share: ch.share, Client: ch.client, Minted: ch.alone, Arrived: q.arrived,
+	}
+	if ch.copied && !q.copied {
+		judge = q.copy(fact)
+	}
+	if judge != nil && ch.randomised {
+		q.watch = newWatch(judge, &q.x, fact)
 	}
 	ch.target.stats.inFlight.Add(1)
 	defer ch.target.stats.inFlight.Add(-1)
@@ -63,8 +68,14 @@ func (q *request) pickAgain() bool {
 // counted once.
 func (q *request) finish(out muru.Outcome) {
 	a := &q.answer
-	cause := q.cause(out.Err)
 	now := time.Now()
+	if base := a.shield; base != nil {
+		q.shielded = true
+		q.end(now, a.status, muru.ReasonNone, true)
+		q.rescue(base)
+		return
+	}
+	cause := q.cause(out.Err)
 	switch {
 	case cause == nil:
 		q.end(now, a.status, muru.ReasonNone, true)
@@ -132,12 +143,11 @@ func (q *request) fail(now time.Time, cause error) {
 		q.end(now, reason.Status(), reason, true)
 		return
 	}
-	if errors.Is(cause, muru.ErrWorkerDied) {
-		if base := q.whoRescues(); base != nil {
-			q.end(now, reason.Status(), reason, true)
-			q.rescue(base)
-			return
-		}
+	if base := q.whoRescues(reason); base != nil {
+		q.shielded = q.state.routing.Shield
+		q.end(now, reason.Status(), reason, true)
+		q.rescue(base)
+		return
 	}
 	q.answer.reset()
 	q.writePage(reason, "")
@@ -148,6 +158,9 @@ func (q *request) fail(now time.Time, cause error) {
 func (q *request) end(now time.Time, status int, reason muru.Reason, answered bool) {
 	q.status, q.reason, q.ended = status, reason, true
 	if q.watch != nil {
+		if q.answer.marks != nil || q.shielded {
+			q.watch.mark(q.answer.marks, q.shielded)
+		}
 		q.watch.end(now, status, reason, answered)
 	}
 	q.count(q.choice.target, &q.x, now)
@@ -172,54 +185,6 @@ func (q *request) headSent(now time.Time) {
 	if q.watch != nil {
 		q.watch.headSent(now)
 	}
-}
-
-// whoRescues returns the baseline if a request that died in its candidate may be
-// tried once more there: it is safe to repeat, and it was not asked for by
-// name.
-func (q *request) whoRescues() *target {
-	if q.choice.preview || !q.x.IsSafe() {
-		return nil
-	}
-	s := q.find()
-	if s == nil || s.routing.Route.App != q.choice.release.App {
-		return nil
-	}
-	base := s.routing.Split.Baseline()
-	if base == q.choice.release {
-		return nil
-	}
-	return s.targets[base]
-}
-
-// rescue has the baseline answer instead. The judge has heard of the
-// candidate's failure; of this it hears nothing.
-func (q *request) rescue(base *target) {
-	q.watch = nil
-	q.rescuer = base
-	q.choice.target.stats.rescued.Inc()
-	q.answer.reset()
-	again := q.x.Again()
-	base.stats.inFlight.Add(1)
-	out := base.backend.Do(q.ctx, again)
-	base.stats.inFlight.Add(-1)
-
-	a := &q.answer
-	cause := q.cause(out.Err)
-	now := time.Now()
-	q.status, q.reason = a.status, muru.ReasonNone
-	if cause != nil {
-		q.reason, _ = muru.ReasonOf(cause)
-		q.status = q.reason.Status()
-		switch {
-		case q.reason == muru.ReasonClientGone, a.sent:
-			q.abort = true
-		default:
-			a.reset()
-			q.writePage(q.reason, "")
-		}
-	}
-	q.count(base, again, now)
 }
 
 // settleBody makes sure that what is left of the body is never taken for the

@@ -8,10 +8,13 @@
 // (answer.go) to write to; whatever ends it, [muru.ReasonOf]
 // turns the cause into a reason and so a status, page.go writes muru's own
 // answers, watch.go tells the judge, stats.go counts and accesslog.go writes
-// one line.
+// one line. Beside it: rescue.go has the baseline answer what a candidate
+// failed, shadow.go sends copies to a release that answers nobody, pair.go
+// tells the judge of a request and its copy together, marks.go finds the
+// answer fields that a judge counts.
 //
-// Who owns what: an [Edge] owns the routing table and the counters, nothing
-// else. The table is immutable behind an atomic pointer, and so is the state
+// Who owns what: an [Edge] owns the routing table, the counters and the
+// goroutines of shadow copies, which its Close ends; nothing else. The table is immutable behind an atomic pointer, and so is the state
 // of each app in it; writers build a new one under Edge.mu and swap. A request
 // keeps the state it was picked under until it ends, so nothing it does can be
 // changed from outside.
@@ -37,6 +40,11 @@
 //     whose body was not read to its end is closed after the answer (body.go).
 //   - What net/http cannot parse it answers itself: a status, no page, no line
 //     in the access log.
+//   - A shielded request waits for what its backend reads of the answer that is
+//     dropped, which is little; the release's own deadlines bound it.
+//   - Of a request with both Content-Length and Transfer-Encoding net/http
+//     shows the latter alone. The app gets no Content-Length then, so there
+//     are no two readings; the connection is kept.
 //   - muru_sticky has the route's path, so that two apps on one host keep one
 //     each; muru_id has the path /.
 package edge

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -26,6 +27,8 @@ type Options struct {
 	// TrustedProxies are believed about a client's address, scheme and host;
 	// [Edge.Trust] changes them.
 	TrustedProxies []netip.Prefix
+
+	maxConns int64 // connections at once; 0: what the process's limit leaves room for
 }
 
 // An Edge answers HTTP requests from the releases it is told of. All methods
@@ -41,9 +44,14 @@ type Edge struct {
 	cut    context.CancelCauseFunc
 	table  atomic.Pointer[table]
 	active atomic.Int64 // requests in ServeHTTP, upgrades included
+	copies atomic.Int64 // shadow copies under way
 	trust  atomic.Pointer[[]netip.Prefix]
 	conns  sync.Map // *conn: of the clients that are connected
 	nobody *noReleaseStats
+
+	maxConns int64
+	open     atomic.Int64 // connections
+	crowded  atomic.Int64 // when it was last logged that there are too many, Unix ns
 
 	mu        sync.Mutex // guards what follows, and changes of table
 	stats     map[muru.ReleaseID]*releaseStats
@@ -66,6 +74,8 @@ func New(o Options) *Edge {
 		nobody:  newNoReleaseStats(),
 		stats:   map[muru.ReleaseID]*releaseStats{},
 		judges:  map[string]*judge{},
+
+		maxConns: cmp.Or(o.maxConns, maxConns()),
 	}
 	e.base, e.cut = context.WithCancelCause(context.Background())
 	e.table.Store(newTable())
@@ -95,7 +105,7 @@ func (e *Edge) Route(r muru.Routing) {
 	} else {
 		a = &app{name: name}
 	}
-	a.state.Store(e.newState(r))
+	a.state.Store(e.newState(a, r))
 	if !known || !sameShape(old, &r.Route) {
 		e.table.Store(t.with(a, old, &r.Route))
 	}
@@ -143,12 +153,14 @@ func (e *Edge) Judge(app string, thresholds []muru.Threshold, sink muru.Sink) {
 }
 
 // newState is called with e.mu held.
-func (e *Edge) newState(r muru.Routing) *state {
+func (e *Edge) newState(a *app, r muru.Routing) *state {
 	s := &state{
+		app:     a,
 		routing: r,
 		targets: make(map[muru.ReleaseID]*target, len(r.Backends)),
-		divided: r.Split.Divided(),
+		divided: r.Split.Divided() || r.Shadow != nil && r.Shadow.Share > 0,
 		judge:   e.judges[r.Route.App],
+		marks:   canonicalMarks(r.Marks),
 	}
 	for id, backend := range r.Backends {
 		if e.stats[id] == nil {

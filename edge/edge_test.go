@@ -213,12 +213,15 @@ type heard struct {
 type hearing struct {
 	done      bool
 	fact      muru.Fact
+	copy      *muru.Fact // of a pair
 	threshold muru.Threshold
 }
 
 func (h *heard) Done(f muru.Fact) { h.add(hearing{done: true, fact: f}) }
 
 func (h *heard) Overdue(f muru.Fact, t muru.Threshold) { h.add(hearing{fact: f, threshold: t}) }
+
+func (h *heard) Pair(user, shadow muru.Fact) { h.add(hearing{fact: user, copy: &shadow}) }
 
 func (h *heard) add(e hearing) {
 	h.mu.Lock()

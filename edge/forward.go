@@ -39,7 +39,7 @@ func (q *request) exchange() {
 	x.Header = q.header(upgrade)
 	x.Length = r.ContentLength
 	if r.Body != nil && r.Body != http.NoBody && x.Length != 0 {
-		q.body.from = r.Body
+		q.body.from, q.body.conn = r.Body, q.conn
 		q.body.control = http.NewResponseController(q.w)
 		q.body.limit = q.state.routing.Route.MaxBody
 		q.body.expects = len(r.Header["Expect"]) > 0

@@ -119,10 +119,13 @@ func listenError(address string, err error) error {
 // called; then it returns nil. It may be called once.
 func (e *Edge) Serve() error {
 	e.mu.Lock()
-	again := e.serving
+	again, closed := e.serving, e.closed
 	e.serving = true
 	listeners := e.listeners
 	e.mu.Unlock()
+	if closed {
+		return nil // and so are the listeners
+	}
 	if again {
 		panic("BUG: Edge.Serve called twice")
 	}
@@ -147,7 +150,8 @@ func (e *Edge) Serve() error {
 // the rest and waits a moment for them to go. If anything was cut, it says so
 // in a *muru.Error with ctx's error in its chain. A request whose client has
 // left is not waited for: what ends it is the end of its worker. Its line in
-// the access log is then still to come; all others are written.
+// the access log is then still to come; all others are written. Shadow copies
+// are cut when the last client has its answer.
 func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
@@ -167,6 +171,9 @@ func (e *Edge) Close(ctx context.Context) error {
 		cancel()
 	}
 	e.cut(muru.ErrDrainCut)
+	grace, cancel := context.WithTimeout(context.Background(), cutGrace)
+	e.waitCopies(grace)
+	cancel()
 	stop()
 	e.server.Close()
 	e.access.flush()

@@ -18,6 +18,7 @@ type choice struct {
 	share      muru.Share // of the candidate when the client was assigned
 	client     uint64
 	alone      bool // the client is a unit of its own: nothing ties its next request to it
+	copied     bool // the client is one of those whose requests have shadow copies
 
 	mint   string // muru_id to set, empty if none
 	sticky string // muru_sticky to set, empty if none
@@ -37,8 +38,11 @@ func (s *state) pick(c *client, requestID string, now time.Time) choice {
 		if a, ok := s.stickyAssignment(c.header["Cookie"], now); ok {
 			ch := choice{release: a.release, target: s.targets[a.release]}
 			if s.counts(a) {
-				s.identify(&ch, c, requestID)
+				id := s.identify(&ch, c, requestID)
 				ch.share = a.share
+				if s.routing.Shadow != nil {
+					ch.copied = s.copies(a.release, bucketOf(s.routing.Route.App, s.routing.Split.Salt, id))
+				}
 			}
 			return ch
 		}
@@ -55,6 +59,7 @@ func (s *state) pick(c *client, requestID string, now time.Time) choice {
 	if !serves || ch.target == nil {
 		return choice{reason: muru.ReasonNoRelease}
 	}
+	ch.copied = s.copies(ch.release, bucket)
 	if s.routing.Route.Sticky > 0 {
 		ch.sticky = assignment{ch.release, s.routing.Rollout, ch.share}.String()
 	}

@@ -37,6 +37,8 @@ type request struct {
 	status    int
 	reason    muru.Reason
 	rescuer   *target // the baseline it was tried once more on; nil: it was not
+	shielded  bool    // so, because the route is shielded
+	copied    bool    // a shadow copy was thought of
 	ended     bool    // counted
 	abort     bool    // the connection must be cut
 	pageBytes int64

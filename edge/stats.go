@@ -31,6 +31,8 @@ type releaseStats struct {
 	wait     *metrics.PrometheusHistogram
 	own      map[muru.Reason]*metrics.Counter // immutable
 	rescued  *metrics.Counter
+	copied   *metrics.Counter // shadow copies that the release was sent
+	dropped  *metrics.Counter // and those it had no room for
 	inFlight atomic.Int64
 }
 
@@ -52,6 +54,8 @@ func newReleaseStats(id muru.ReleaseID) *releaseStats {
 		s.own[reason] = s.set.NewCounter(fmt.Sprintf(`muru_own_answers_total{%s,reason="%s"}`, labels, reason))
 	}
 	s.rescued = s.set.NewCounter(`muru_requests_rescued_total{` + labels + `}`)
+	s.copied = s.set.NewCounter(`muru_shadow_copies_total{` + labels + `,result="sent"}`)
+	s.dropped = s.set.NewCounter(`muru_shadow_copies_total{` + labels + `,result="dropped"}`)
 	s.set.NewGauge(`muru_requests_in_flight{`+labels+`}`, func() float64 { return float64(s.inFlight.Load()) })
 	return s
 }

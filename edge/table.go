@@ -24,16 +24,19 @@ type table struct {
 // An app is one app's place in the tables. Its state changes without a new
 // table, so that moving a share costs nothing more with 10,000 apps.
 type app struct {
-	name  string
-	state atomic.Pointer[state] // nil: removed
+	name   string
+	state  atomic.Pointer[state] // nil: removed
+	copies atomic.Int64          // shadow copies under way
 }
 
 // state is one Routing in force. It is immutable.
 type state struct {
+	app     *app
 	routing muru.Routing
 	targets map[muru.ReleaseID]*target
-	divided bool
-	judge   *judge // nil: nobody listens
+	divided bool     // by the split or a shadow: what a client gets depends on who it is
+	judge   *judge   // nil: nobody listens
+	marks   []string // routing.Marks in canonical form
 }
 
 // A target is a release that can be picked.

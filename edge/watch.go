@@ -88,6 +88,13 @@ func (w *watch) headSent(now time.Time) {
 	w.stop()
 }
 
+// mark adds to the request's fact what is known of its answer.
+func (w *watch) mark(marks []string, shielded bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fact.Marks, w.fact.Shielded = marks, shielded
+}
+
 // end reports that the request has ended. answered is false when the client
 // left before anybody answered.
 func (w *watch) end(now time.Time, status int, reason muru.Reason, answered bool) {

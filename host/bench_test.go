@@ -3,9 +3,14 @@ package host
 import (
 	"context"
 	"log/slog"
+	"net"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"muru"
 )
@@ -59,4 +64,82 @@ func BenchmarkPythonRequest(b *testing.B) {
 		})
 	}
 	clients.Wait()
+}
+
+// BenchmarkHTTPRequest is a request to an external server over a real socket
+// and back, one at a time, each with a context of its own as the edge's have.
+// cpu-ns/op is the processor time of all of it, the server included.
+func BenchmarkHTTPRequest(b *testing.B) {
+	for _, size := range []int{100, 10 << 10} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			dir, err := os.MkdirTemp("", "muru")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			h := New(Options{StateDir: dir, Reporter: &recorder{}})
+			if err := h.Open(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			defer h.Close(context.Background())
+			plan := muru.ReleasePlan{Kind: muru.External, Upstream: plainServer(b, size), Timeouts: muru.DefaultTimeouts(), Limits: muru.DefaultLimits()}
+			backend, err := h.Start(context.Background(), muru.Release{ID: shop, ReleasePlan: plan})
+			if err != nil {
+				b.Fatal(err)
+			}
+			a := &nowhere{}
+			x := get("/", &a.answer)
+			x.Answer = a
+			b.ReportAllocs()
+			before := processorTime(b)
+			for b.Loop() {
+				ctx, cancel := context.WithCancel(context.Background())
+				if out := backend.Do(ctx, x); out.Err != nil {
+					b.Fatal(out.Err)
+				}
+				cancel()
+			}
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+// plainServer answers whatever ends a request's head with size bytes, as
+// cheaply as can be.
+func plainServer(b *testing.B, size int) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: " + strconv.Itoa(size) + "\r\n\r\n" + strings.Repeat("x", size))
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				buf := make([]byte, 4096)
+				for {
+					if _, err := c.Read(buf); err != nil {
+						return
+					}
+					if _, err := c.Write(answer); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -108,6 +109,47 @@ func TestExitIsACrashWithItsStatus(t *testing.T) {
 	wantOK(t, do(t.Context(), b, "/"))
 }
 
+func TestWorkerThatTheKernelKilledForMemoryIsNamedForIt(t *testing.T) {
+	h, events := newHost(t, Options{})
+	var kills atomic.Int64
+	kills.Store(7)
+	h.oomKills = kills.Load
+	b := start(t, h, python(t, one))
+	for i, want := range []string{"out of memory", "signal SIGKILL", "signal SIGKILL", "out of memory"} {
+		if want == "out of memory" {
+			kills.Add(1)
+		}
+		pid := h.Workers(shop)[0].PID
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		events.wait(t, muru.WorkerCrashed, fmt.Sprintf("(pid %d) died: %s", pid, want))
+		eventually(t, fmt.Sprintf("worker after %d deaths", i+1), func() bool { return h.Ready(shop) })
+	}
+	wantOK(t, do(t.Context(), b, "/"))
+}
+
+func TestKillsForMemoryAreCountedByTheControlGroup(t *testing.T) {
+	files := oomFiles("4:memory:/user/7\n1:cpu:/\n0::/system.slice/muru.service\n")
+	want := []string{
+		"/sys/fs/cgroup/memory/user/7/memory.oom_control", "/sys/fs/cgroup/memory/memory.oom_control",
+		"/sys/fs/cgroup/system.slice/muru.service/memory.events", "/sys/fs/cgroup/memory.events",
+	}
+	if !slices.Equal(files, want) {
+		t.Errorf("files %q, want %q", files, want)
+	}
+	for text, want := range map[string]int64{
+		"low 0\nhigh 0\nmax 31\noom 4\noom_kill 3\noom_group_kill 1\n": 3,
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 12\n":               12,
+		"oom_kill x\n": 0,
+		"":             0,
+	} {
+		if got := countOOM(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
 func TestCrashLoopBacksOff(t *testing.T) {
 	h, events := newHost(t, Options{Backoff: 40 * time.Millisecond})
 	b := start(t, h, python(t, func(r *muru.Release) { r.Threads = 1 }))
@@ -115,6 +157,17 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		do(t.Context(), b, "/die")
 	}
 	wantOK(t, do(t.Context(), b, "/"))
+	var order []string
+	events.mu.Lock()
+	for _, e := range events.events {
+		if e.Kind == muru.WorkerCrashed || e.Kind == muru.WorkerBackoff {
+			order = append(order, strings.TrimPrefix(e.Kind, "worker."))
+		}
+	}
+	events.mu.Unlock()
+	if got := strings.Join(order, " "); got != "crashed crashed backoff crashed backoff crashed backoff" {
+		t.Errorf("events %s: a death is told before its consequences", got)
+	}
 	messages := events.of(muru.WorkerBackoff)
 	if len(messages) != 3 {
 		t.Fatalf("%d worker.backoff events, want 3: %q", len(messages), messages)
@@ -160,6 +213,19 @@ func TestWorkerThatBreaksTheProtocolIsReplaced(t *testing.T) {
 	}
 }
 
+func TestSecondAnswerThatComesLateCostsNobodyAnything(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	wantOK(t, do(t.Context(), b, "/twice/first"))
+	a := do(t.Context(), b, "/twice/next")
+	wantOK(t, a)
+	if a.text() != "own" {
+		t.Errorf("body %q", a.text())
+	}
+	events.wait(t, muru.WorkerCrashed, "died: broke the protocol: answered a request twice")
+	wantOK(t, do(t.Context(), b, "/"))
+}
+
 func TestExceptionIsTheApplicationsErrorAndInTheLog(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, nil))
@@ -177,6 +243,62 @@ func TestExceptionIsTheApplicationsErrorAndInTheLog(t *testing.T) {
 	}
 	if len(events.of(muru.WorkerCrashed)) != 0 {
 		t.Error("an exception is no crash")
+	}
+}
+
+// A machine that is short of memory takes long for a fork; the other workers
+// answer meanwhile.
+func TestRequestsAreAnsweredWhileAWorkerIsBeingStarted(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers = 2 }))
+	held, starting := make(chan struct{}), make(chan struct{})
+	h.startProcess = func(argv, env []string, dir string, out *os.File) (*process, error) {
+		close(starting)
+		<-held
+		return startProcess(argv, env, dir, out)
+	}
+	do(t.Context(), b, "/die")
+	<-starting
+	wantOK(t, do(t.Context(), b, "/"))
+	if n := len(h.Workers(shop)); n != 1 {
+		t.Errorf("%d workers are described, want the one that runs", n)
+	}
+	close(held)
+	events.wait(t, muru.WorkerCrashed, "replaced by pid")
+	eventually(t, "the new one", func() bool { return len(h.Workers(shop)) == 2 })
+}
+
+func TestStopWaitsForAWorkerThatIsBeingStarted(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	held, starting := make(chan struct{}), make(chan struct{})
+	started := make(chan *process, 1)
+	h.startProcess = func(argv, env []string, dir string, out *os.File) (*process, error) {
+		close(starting)
+		<-held
+		p, err := startProcess(argv, env, dir, out)
+		started <- p
+		return p, err
+	}
+	do(t.Context(), b, "/die")
+	<-starting
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := h.Stop(t.Context(), shop)
+		stopped <- err
+	}()
+	eventually(t, "the stop", func() bool {
+		r := h.release(shop)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.ending
+	})
+	close(held)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if p := <-started; alive(p.pid) {
+		t.Error("it runs on")
 	}
 }
 

@@ -8,16 +8,12 @@ import (
 	"muru"
 )
 
-// slowSend is how long it takes at least to send a request to a thread that
-// is still busy in close(); to a free one it takes microseconds.
-const slowSend = 5 * time.Millisecond
-
 // maxTries is how often a request is offered again, beyond once for each
 // worker there is (all may have been killed at once), when the ones before
 // provably did not start it.
 const maxTries = 4
 
-var _ muru.Backend = (*release)(nil)
+var _ muru.BusyBackend = (*release)(nil)
 
 // Do implements [muru.Backend].
 //
@@ -52,7 +48,7 @@ func (r *release) Do(ctx context.Context, x *muru.Exchange) muru.Outcome {
 		var out muru.Outcome
 		var again bool
 		if t.slot == nil || r.plan.Kind != muru.Python {
-			out, again = r.serveHTTP(ctx, q, t.slot)
+			out, again = r.serveHTTP(q, t.slot)
 		} else {
 			out, again = r.serveLink(q, t)
 		}
@@ -62,6 +58,13 @@ func (r *release) Do(ctx context.Context, x *muru.Exchange) muru.Outcome {
 		waits = true
 		r.enterAgain(q)
 	}
+}
+
+// Busy implements [muru.BusyBackend].
+func (r *release) Busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue.len > 0 || !r.unbounded && len(r.idle) == 0
 }
 
 // depart is called when a request's context ends: its client has left, or,
@@ -81,8 +84,8 @@ func (r *release) depart(q *request, cause error) {
 		return
 	}
 	switch {
-	case q.cancel != nil:
-		q.cancel(muru.ErrClientGone)
+	case r.plan.Kind != muru.Python:
+		q.life.end(muru.ErrClientGone)
 	case q.slot != nil && q.link != nil:
 		go r.cancelStream(q, q.link, q.id)
 	}
@@ -194,7 +197,7 @@ func (r *release) wait(q *request) turn {
 // claim puts q on s, which may be nil where nothing bounds an external
 // server. mu is held.
 func (r *release) claim(q *request, s *slot) {
-	q.slot, q.link, q.cancel = s, nil, nil
+	q.slot, q.link = s, nil
 	q.began = time.Now()
 	q.x.Start(q.began)
 	q.patience.reset()
@@ -241,7 +244,7 @@ func (r *release) free(q *request) (*request, *slot) {
 	if s == nil {
 		return nil, nil
 	}
-	q.slot, q.link, q.cancel = nil, nil, nil
+	q.slot, q.link = nil, nil
 	s.req = nil
 	if s.w != nil {
 		s.w.busy--
@@ -297,16 +300,15 @@ func (r *release) offerAll(w *worker) (given gifts) {
 
 // hand wakes a request that was given a slot. A request whose client is not
 // needed for it is sent here and now: the thread gets it one wake-up earlier.
+// Not to a thread that is still at work in its iterable's close(): whoever
+// hands it over would wait for that.
 func hand(next *request, s *slot) {
 	if next == nil {
 		return
 	}
 	t := turn{slot: s}
-	if next.link != nil && next.inMemory() && !s.slowClose.Load() {
+	if next.link != nil && next.inMemory() && !next.link.Busy() {
 		t.sent, t.sendErr = true, next.link.Send(next.send, next.id)
-		if time.Since(next.began) > slowSend {
-			s.slowClose.Store(true)
-		}
 	}
 	next.turn <- t
 }
@@ -357,8 +359,8 @@ func (r *release) cutLocked(q *request, cause error) {
 	case q.queued:
 		r.queue.remove(q)
 		q.turn <- turn{err: cause}
-	case q.cancel != nil:
-		q.cancel(cause)
+	case r.plan.Kind != muru.Python:
+		q.life.end(cause)
 	case q.slot != nil && q.link != nil:
 		// The thread finds its connection closed when it answers, and
 		// connects again; until then its slot is not usable.

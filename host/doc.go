@@ -9,6 +9,9 @@
 //   - worker (worker.go) is one process; supervise.go decides what its death
 //     means, stuck.go what a request past the hard timeout leads to
 //   - request, slot, queue (request.go) are guarded by their release's mu
+//   - life (life.go) is the context of a request at an HTTP server, which ends
+//     when we say so
+//   - port.go: whose port a command worker's is; oom.go: whom the kernel killed
 //   - drain (drain.go): how requests end when a release does
 //   - releaseLog, follower, readLog: what workers print
 //   - wire and upstream, below this folder, speak to workers

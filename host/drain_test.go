@@ -1,9 +1,11 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -279,7 +281,8 @@ func TestExternalServer(t *testing.T) {
 	server := httptest.NewServer(httpHandler())
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	h, events := newHost(t, Options{})
+	var diary bytes.Buffer // the host is quiet when it is read
+	h, events := newHost(t, Options{Log: slog.New(slog.NewTextHandler(&diary, nil))})
 	external := func(r *muru.Release) {
 		r.Kind, r.Source, r.Entry, r.Workers, r.Threads, r.Upstream = muru.External, "", "", 0, 0, address
 		r.Timeouts.Hard, r.Ready = 800*time.Millisecond, "/ready"
@@ -311,9 +314,12 @@ func TestExternalServer(t *testing.T) {
 	if _, err := h.Stop(t.Context(), shop); err != nil {
 		t.Error(err)
 	}
-	_, err := h.Start(t.Context(), python(t, func(r *muru.Release) { external(r); r.Timeouts.Ready = 100 * time.Millisecond }))
-	if muru.KindOf(err) != muru.KindNotReady || !strings.HasPrefix(err.Error(), address+" is not ready after 100ms: ") {
+	_, err := h.Start(t.Context(), python(t, func(r *muru.Release) { external(r); r.Timeouts.Ready = 1300 * time.Millisecond }))
+	if muru.KindOf(err) != muru.KindNotReady || err.Error() != address+" is not ready after 1.3s: connection refused" {
 		t.Errorf("start without a server: %v", err)
+	}
+	if said := diary.String(); strings.Count(said, "wait for an external server") != 1 || !strings.Contains(said, `cause="connection refused"`) {
+		t.Errorf("the daemon's log: %s", said)
 	}
 }
 

@@ -85,6 +85,9 @@ func (f *follower) read(last bool) bool {
 		f.offset += int64(n)
 		f.take(now, f.buf[:n])
 		any = any || n > 0
+		if f.offset-f.freed >= freeEvery {
+			f.free() // a worker that prints as fast as we read must not fill the disk meanwhile
+		}
 		if err != nil || n == 0 {
 			break
 		}

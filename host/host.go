@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,8 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"muru"
 	"muru/host/wire"
@@ -41,7 +38,11 @@ type Host struct {
 	backoff  time.Duration
 	logSize  int64
 
-	lock      *os.File // flock: one host a state directory
+	// Tests replace these.
+	oomKills     func() int64
+	freePort     func() (int, error)
+	startProcess func(argv, env []string, dir string, out *os.File) (*process, error)
+
 	runtime   wire.Runtime
 	listener  *wire.Listener
 	followers followers
@@ -50,6 +51,8 @@ type Host struct {
 
 	mu       sync.Mutex // guards all below
 	open     bool
+	ports    map[int]bool // given to command workers
+	oomSeen  int64        // kills by the kernel for want of memory that are accounted for
 	releases map[muru.ReleaseID]*release
 }
 
@@ -58,7 +61,11 @@ func New(opt Options) *Host {
 	h := &Host{
 		stateDir: opt.StateDir, reporter: opt.Reporter, diary: opt.Log,
 		orphan: opt.Orphan, grace: opt.StopGrace, backoff: opt.Backoff, logSize: opt.LogSize,
-		releases: make(map[muru.ReleaseID]*release),
+		ports:        make(map[int]bool),
+		oomKills:     oomKills,
+		freePort:     freePort,
+		startProcess: startProcess,
+		releases:     make(map[muru.ReleaseID]*release),
 	}
 	if h.reporter == nil {
 		panic("BUG: host: Options.Reporter is nil")
@@ -81,29 +88,23 @@ func New(opt Options) *Host {
 	return h
 }
 
-// Open takes the state directory, ends what an earlier daemon left running in
-// it, and listens for workers. refused: another daemon has the directory;
-// usage: its path is too long for a socket. Close must follow if it succeeds.
+// Open ends what an earlier daemon left running in the state directory and
+// listens for workers. The caller guarantees that no other host uses the
+// directory, by a lock of its own that it holds from before Open until after
+// Close: a second one would kill the workers of the first. usage: the
+// directory's path is too long for a socket. Close must follow if it succeeds.
 func (h *Host) Open(ctx context.Context) (err error) {
 	if h.stateDir, err = filepath.Abs(h.stateDir); err != nil {
 		return fmt.Errorf("find the state directory: %w", err)
 	}
 	h.socket = filepath.Join(h.stateDir, "host.sock")
-	if len(h.socket) > maxSocketPath {
+	if len(h.socket) > wire.MaxSocketPath {
 		return muru.Errorf(muru.KindUsage, "the path of the state directory is too long: %s has %d bytes, and a socket's path at most %d",
-			h.socket, len(h.socket), maxSocketPath).WithHint("choose a shorter --state")
+			h.socket, len(h.socket), wire.MaxSocketPath).WithHint("choose a shorter --state")
 	}
 	if err := os.MkdirAll(h.stateDir, 0o700); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
-	if err := h.takeLock(); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = h.lock.Close()
-		}
-	}()
 	if err := endLeftovers(filepath.Join(h.stateDir, "run")); err != nil {
 		return err
 	}
@@ -135,20 +136,6 @@ func (h *Host) run() {
 	h.mu.Lock()
 	h.open = true
 	h.mu.Unlock()
-}
-
-func (h *Host) takeLock() error {
-	file, err := os.OpenFile(filepath.Join(h.stateDir, "host.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("open the state directory's lock: %w", err)
-	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = file.Close()
-		return muru.Errorf(muru.KindRefused, "another muru uses the state directory %s", h.stateDir).
-			WithHint("stop it, or choose another --state")
-	}
-	h.lock = file
-	return nil
 }
 
 // Close ends every release without draining it: its requests are cut, its
@@ -183,7 +170,7 @@ func (h *Host) Close(ctx context.Context) error {
 	h.cancel()
 	err := h.listener.Close()
 	h.tasks.Wait()
-	return errors.Join(err, h.lock.Close())
+	return err
 }
 
 // Start starts a release's workers and returns when all of them are ready: a

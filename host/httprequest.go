@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -17,33 +16,14 @@ const workerRest = 20 * time.Millisecond
 // serveHTTP gives q to a command worker (s is one of its slots) or to an
 // external server (s is nil unless its requests are bounded) and passes on
 // the answer. again reports that the server provably did not get it.
-func (r *release) serveHTTP(ctx context.Context, q *request, s *slot) (out muru.Outcome, again bool) {
+func (r *release) serveHTTP(q *request, s *slot) (out muru.Outcome, again bool) {
 	out.Worker = -1
 	client := r.external
 	if s != nil && s.w != nil {
 		client, out.Worker = s.w.client, s.w.number
 	}
-	// The client's leaving does not end the request here: see depart.
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	r.mu.Lock()
-	if q.cut != nil {
-		cancel(q.cut)
-	}
-	q.cancel = cancel
-	r.mu.Unlock()
-	if r.plan.Kind == muru.External {
-		select {
-		case <-q.left: // before there was anything to cancel
-			cancel(muru.ErrClientGone)
-		default:
-		}
-	}
-
-	relay := &relay{q: q, r: r, to: q.x.Answer}
-	y := q.send.Again()
-	y.Answer = relay
-	err := client.Do(ctx, y, upstream.Hooks{Head: relay.head, Upgraded: relay.upgraded})
+	q.relay = relay{r: r, q: q, to: q.x.Answer}
+	err := client.Do(&q.life, q.send, upstream.Hooks{Answer: &q.relay})
 	cut := r.ended(q)
 	if cut == nil && errors.Is(err, upstream.ErrConnect) && s != nil && s.w != nil && q.tries < maxTries+len(r.seats) {
 		q.tries++
@@ -62,7 +42,7 @@ func (r *release) serveHTTP(ctx context.Context, q *request, s *slot) (out muru.
 
 // httpOutcome turns an upstream client's error into a cause.
 func (r *release) httpOutcome(q *request, s *slot, err, cut error) (cause error, answered bool) {
-	var gone *upstream.GoneError
+	gone, isGone := errors.AsType[*upstream.GoneError](err)
 	switch {
 	case err == nil:
 		if cut != nil && !errors.Is(cut, muru.ErrDrainCut) {
@@ -71,7 +51,7 @@ func (r *release) httpOutcome(q *request, s *slot, err, cut error) (cause error,
 		return nil, true
 	case cut != nil:
 		return cut, false
-	case errors.As(err, &gone):
+	case isGone:
 		return err, gone.Answered
 	case errors.Is(err, muru.ErrClientGone), errors.Is(err, muru.ErrBodyTooLarge), errors.Is(err, muru.ErrMalformedBody):
 		return err, false
@@ -95,14 +75,6 @@ type relay struct {
 	to muru.Answer
 }
 
-func (a *relay) head(isStream bool) {
-	if isStream {
-		a.r.reclass(a.q, stream)
-	}
-}
-
-func (a *relay) upgraded() { a.r.reclass(a.q, upgraded) }
-
 // Inform implements [muru.Answer].
 func (a *relay) Inform(status int, header []muru.Field) error {
 	a.q.patience.begin()
@@ -112,6 +84,9 @@ func (a *relay) Inform(status int, header []muru.Field) error {
 
 // Head implements [muru.Answer].
 func (a *relay) Head(status int, header []muru.Field, length int64) error {
+	if muru.IsStream(a.q.x.Method, status, header, length) {
+		a.r.reclass(a.q, stream)
+	}
 	a.q.patience.begin()
 	defer a.q.patience.end()
 	return a.to.Head(status, header, length)
@@ -136,7 +111,11 @@ func (a *relay) Trailer(fields []muru.Field) error { return a.to.Trailer(fields)
 
 // Upgrade implements [muru.Answer].
 func (a *relay) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, error) {
-	return a.to.Upgrade(status, header)
+	client, err := a.to.Upgrade(status, header)
+	if err == nil {
+		a.r.reclass(a.q, upgraded)
+	}
+	return client, err
 }
 
 // rest gives a worker no request for a moment: it refused or broke a

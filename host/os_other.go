@@ -18,6 +18,9 @@ func freeRead(*os.File, int64) error { return errors.ErrUnsupported }
 // usage is not known here.
 func usage(int) (rss int64, cpu time.Duration) { return 0, 0 }
 
+// listeners are not known here.
+func listeners(_, _ int) []listening { return nil }
+
 // startTime is not known here: workers that outlived a daemon are left to end
 // by themselves.
 func startTime(int) string { return "" }

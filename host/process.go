@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ type process struct {
 	cmd     *exec.Cmd
 	pid     int
 	started time.Time
+	ticks   int64         // likewise, as the system counts; 0: not known
 	exited  chan struct{} // closed when it has ended; on Linux it is then not yet reaped
 	reaped  sync.Once
 	ended   exit
@@ -63,6 +65,7 @@ func startProcess(argv, env []string, dir string, out *os.File) (*process, error
 		return nil, fmt.Errorf("start %s: %w", argv[0], startProblem(err))
 	}
 	p := &process{cmd: cmd, pid: cmd.Process.Pid, started: time.Now(), exited: make(chan struct{})}
+	p.ticks, _ = strconv.ParseInt(startTime(p.pid), 10, 64)
 	go func() {
 		awaitExit(p)
 		close(p.exited)

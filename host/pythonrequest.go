@@ -29,7 +29,8 @@ func (r *release) serveLink(q *request, t turn) (out muru.Outcome, again bool) {
 	if !t.sent {
 		err = link.Send(q.send, id)
 	}
-	answer := &gather{r: r, q: q, link: link, id: id}
+	answer := &q.gather
+	*answer = gather{r: r, q: q, link: link, id: id}
 	defer answer.recycle()
 	var result wire.Result
 	if err == nil {
@@ -50,6 +51,9 @@ func (r *release) serveLink(q *request, t turn) (out muru.Outcome, again bool) {
 		return out, false
 	}
 	answer.finish(result)
+	if result.Surplus {
+		s.w.order(func() { s.w.violated("broke the protocol: answered a request twice") })
+	}
 	return answer.outcome(out, result), false
 }
 

@@ -55,6 +55,23 @@ func TestQueueIsFirstComeFirstServedAndItsWaitExact(t *testing.T) {
 	}
 }
 
+func TestAReleaseIsBusyWhenNoThreadIsFree(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, one))
+	release := h.release(shop)
+	if release.Busy() {
+		t.Error("busy without a request")
+	}
+	calls, end := waiting(t, b, 1)
+	inside(t, h, 1)
+	if !release.Busy() {
+		t.Error("not busy with all threads in a request")
+	}
+	end()
+	wantOK(t, calls[0].end(t))
+	eventually(t, "a free thread", func() bool { return !release.Busy() })
+}
+
 func TestFullQueueRefusesAtOnce(t *testing.T) {
 	h, _ := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) { one(r); r.Limits.Queue = 2 }))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"muru"
@@ -24,10 +25,18 @@ const (
 // attach takes a connection that a process of ours made. It reports whether
 // the connection is wanted; if so it owns it.
 func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
+	w := r.workerWith(hello)
+	if w == nil {
+		return false
+	}
+	select {
+	case <-w.launched: // it may be faster than we are
+	case <-w.gone:
+		return false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.workerWith(hello)
-	if w == nil || w.state == muru.WorkerStuck {
+	if w.state == muru.WorkerStuck || !slices.Contains(r.workers, w) {
 		return false
 	}
 	if hello.Thread == wire.ControlThread {
@@ -58,8 +67,10 @@ func (r *release) attach(hello wire.Hello, conn net.Conn) bool {
 	return true
 }
 
-// workerWith finds the process that was given the hello's token. mu is held.
+// workerWith finds the process that was given the hello's token.
 func (r *release) workerWith(hello wire.Hello) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, w := range r.workers {
 		if w.number == hello.Worker && subtle.ConstantTimeCompare([]byte(w.token), []byte(hello.Token)) == 1 {
 			return w
@@ -200,17 +211,20 @@ func (w *worker) awaitListening() {
 			return
 		case <-timer.C:
 		}
-		if client := w.listening(); client != nil {
-			refusal := askReady(client, w.r.plan)
-			w.r.mu.Lock()
-			w.refusal = refusal
-			if refusal == "" && w.state == muru.WorkerStarting {
-				w.client = client
-				w.r.mu.Unlock()
-				w.becomeReady()
-				return
-			}
+		client, refusal := w.listening()
+		if client != nil {
+			refusal = askReady(client, w.r.plan)
+		}
+		w.r.mu.Lock()
+		w.refusal = refusal
+		if client != nil && refusal == "" && w.state == muru.WorkerStarting {
+			w.client = client
 			w.r.mu.Unlock()
+			w.becomeReady()
+			return
+		}
+		w.r.mu.Unlock()
+		if client != nil {
 			client.Close()
 		}
 		wait = min(wait*2, askLast)
@@ -218,8 +232,9 @@ func (w *worker) awaitListening() {
 	}
 }
 
-// listening returns a client of the worker once it accepts connections.
-func (w *worker) listening() *upstream.Client {
+// listening returns a client of the worker once it accepts connections;
+// refusal says why what does is not the worker.
+func (w *worker) listening() (client *upstream.Client, refusal string) {
 	for _, at := range [][2]string{
 		{"tcp", fmt.Sprintf("127.0.0.1:%d", w.port)},
 		{"tcp", fmt.Sprintf("[::1]:%d", w.port)},
@@ -231,12 +246,19 @@ func (w *worker) listening() *upstream.Client {
 			}
 		}
 		conn, err := net.DialTimeout(at[0], at[1], time.Second)
-		if err == nil {
-			_ = conn.Close()
-			return clientOf(at[0], at[1])
+		if err != nil {
+			continue
 		}
+		_ = conn.Close()
+		if at[0] == "tcp" {
+			if other := w.stranger(); other != 0 {
+				refusal = fmt.Sprintf("its port %d was taken by another program (pid %d) before it listened", w.port, other)
+				continue
+			}
+		}
+		return clientOf(at[0], at[1]), ""
 	}
-	return nil
+	return nil, refusal
 }
 
 // askReady requests the path that says whether a server is ready; it returns
@@ -262,10 +284,14 @@ func askReady(client *upstream.Client, plan muru.ReleasePlan) string {
 	return ""
 }
 
+// silence is how long the wait for an external server goes without a word.
+const silence = time.Second
+
 // startExternal waits until an external server can be connected to and is
-// ready.
+// ready. A server that refuses connections may be about to listen, so that is
+// no reason to give up early; the daemon's log says what is waited for.
 func (r *release) startExternal(ctx context.Context) error {
-	wait := askFirst
+	wait, began, said := askFirst, time.Now(), ""
 	for {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", r.plan.Upstream)
@@ -281,6 +307,11 @@ func (r *release) startExternal(ctx context.Context) error {
 			r.starting = false
 			r.mu.Unlock()
 			return nil
+		}
+		if time.Since(began) > silence && cause != said {
+			said = cause
+			r.host.diary.Warn("wait for an external server", "release", r.id, "upstream", r.plan.Upstream,
+				"at most", muru.FormatDuration(r.plan.Timeouts.Ready), "cause", cause)
 		}
 		timer := time.NewTimer(wait)
 		select {

@@ -1,11 +1,9 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"muru"
@@ -29,6 +27,9 @@ type request struct {
 	turn chan turn       // capacity 1; nil unless it had to wait
 
 	patience patience
+	life     life      // at a server that speaks HTTP
+	relay    relay     // likewise
+	gather   gather    // at a Python worker
 	entered  time.Time // the queue
 
 	// Guarded by the release's mu.
@@ -38,12 +39,11 @@ type request struct {
 	link       *wire.Link // of the slot, for python
 	id         uint32     // on that link
 	class      class
-	cut        error                   // why muru ended it; nil if it did not
-	cancel     context.CancelCauseFunc // ends what runs for it, for HTTP
-	drains     []*drain                // that wait for it
-	hard, soft *time.Timer             // nil when off
-	began      time.Time               // dispatched
-	tries      int                     // workers that had it before
+	cut        error       // why muru ended it; nil if it did not
+	drains     []*drain    // that wait for it
+	hard, soft *time.Timer // nil when off
+	began      time.Time   // dispatched
+	tries      int         // workers that had it before
 }
 
 // turn ends a request's wait: it got a slot, or err says why not.
@@ -55,13 +55,13 @@ type turn struct {
 }
 
 // patience adds up the time a request was blocked on its client: on reading
-// its body or on writing to it, or on both at once. That time does not count
-// against timeouts. It is safe for concurrent use.
+// its body, on writing to it, or on both at once, which counts once. That time
+// does not count against timeouts. It is safe for concurrent use.
 type patience struct {
 	mu      sync.Mutex // guards all below
 	total   time.Duration
-	blocked int // now
-	since   time.Time
+	blocked int       // in how many ways, now
+	since   time.Time // when it became blocked in the first of them
 }
 
 func (p *patience) begin() {
@@ -84,7 +84,7 @@ func (p *patience) end() {
 func (p *patience) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.total = 0
+	p.total, p.since = 0, time.Now()
 }
 
 // ran is how long a request that began then has run at now.
@@ -124,11 +124,6 @@ func (b patientBody) Read(p []byte) (int, error) {
 type slot struct {
 	w     *worker // nil for an external server
 	index int
-
-	// slowClose is set once a thread was found busy after its answer: the
-	// application works in its iterable's close(). Then nobody sends a
-	// request for another on it, who would wait for that.
-	slowClose atomic.Bool
 
 	// Guarded by the release's mu.
 	req    *request   // on it now

@@ -3,7 +3,6 @@ package host
 import (
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +13,6 @@ import (
 	"muru/host/upstream"
 	"muru/host/wire"
 )
-
-// maxSocketPath is the longest path a unix socket can have everywhere.
-const maxSocketPath = 104
 
 // inherited are the daemon's environment variables that workers get, beside
 // those that start with LC_. Everything else an application needs is given to
@@ -31,12 +27,13 @@ var inherited = map[string]bool{
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // spawn starts a process for the worker's number and its supervisor.
-func (r *release) spawn(number int) (*worker, error) {
+func (r *release) spawn(number int) (_ *worker, err error) {
 	token := rand.Text()
 	w := &worker{
 		r: r, number: number, token: token,
 		files:  filesOf(filepath.Join(r.dir, itoa(number)), token),
-		orders: make(chan func(), 16), ready: make(chan struct{}), gone: make(chan struct{}), heard: make(chan struct{}), idle: make(chan struct{}, 1),
+		orders: make(chan func(), 16), launched: make(chan struct{}), ready: make(chan struct{}), gone: make(chan struct{}),
+		heard: make(chan struct{}), idle: make(chan struct{}, 1),
 	}
 	for i := range r.plan.Threads {
 		w.slots = append(w.slots, &slot{w: w, index: i})
@@ -44,6 +41,12 @@ func (r *release) spawn(number int) (*worker, error) {
 	if err := w.files.renew(); err != nil {
 		return nil, fmt.Errorf("make the files of worker %d: %w", number, err)
 	}
+	r.host.noteOOM(w)
+	defer func() {
+		if err != nil {
+			r.host.givePort(w.port)
+		}
+	}()
 	argv, env, err := w.commandLine()
 	if err != nil {
 		return nil, err
@@ -66,24 +69,32 @@ func (r *release) spawn(number int) (*worker, error) {
 	return w, nil
 }
 
-// launch starts the process. The release's lock is held meanwhile: once the
-// release is ending, nothing starts, and a worker that connects at once finds
-// its entry complete.
+// launch starts the process. Starting one takes milliseconds, so the release's
+// lock is not held meanwhile: the worker's entry is made first, so that what
+// ends the release counts on it, and filled in after. A worker that connects
+// in between waits for that.
 func (r *release) launch(w *worker, argv, env []string, out *os.File) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.ending {
-		return muru.ErrDraining
+		r.mu.Unlock()
+		return muru.ErrDraining // once the release is ending, nothing starts
 	}
-	proc, err := startProcess(argv, env, r.plan.Source, out)
+	r.workers = append(r.workers, w)
+	r.tasks.Add(1) // the supervisor's
+	r.mu.Unlock()
+	proc, err := r.host.startProcess(argv, env, r.plan.Source, out)
 	if err != nil {
+		r.remove(w)
+		close(w.gone)
+		r.tasks.Done()
 		return fmt.Errorf("worker %d: %w", w.number, err)
 	}
+	r.mu.Lock()
 	w.proc = proc
-	r.workers = append(r.workers, w)
+	r.mu.Unlock()
+	close(w.launched)
 	r.host.followers.add(w.out)
 	w.note()
-	r.tasks.Add(1)
 	go w.supervise()
 	if r.plan.Kind == muru.Command {
 		r.tasks.Add(1)
@@ -108,11 +119,11 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 		})
 		return argv, append(env, own...), nil
 	}
-	if w.port, err = freePort(); err != nil {
+	if w.port, err = r.host.takePort(); err != nil {
 		return nil, nil, err
 	}
 	env = append(env, "PORT="+itoa(w.port))
-	if len(w.files.socket) <= maxSocketPath {
+	if len(w.files.socket) <= wire.MaxSocketPath {
 		env = append(env, "MURU_SOCKET="+w.files.socket)
 	}
 	return r.plan.Command, env, nil
@@ -133,17 +144,6 @@ func (w *worker) environment() []string {
 	}
 	slices.Sort(env)
 	return append(env, "MURU_RELEASE="+w.r.id.String(), "MURU_WORKER="+itoa(w.number))
-}
-
-// freePort returns a port of the loopback that nothing listened on a moment
-// ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // clientOf returns the client of a command worker that listens there.

@@ -164,8 +164,11 @@ func (w *worker) ended() {
 	w.takeOff()
 	status := w.proc.reap()
 	how := status.String()
-	if w.end == killed {
+	switch {
+	case w.end == killed:
 		how = w.reason
+	case w.end == byItself && status.signal == syscall.SIGKILL && r.host.oomKilled(w):
+		how = "out of memory"
 	}
 	if status.status == importFailed {
 		w.hearOut()
@@ -176,6 +179,7 @@ func (w *worker) ended() {
 	_ = os.Remove(w.files.stacks) // it may never have made it
 	paths := w.lastRequests()
 	r.remove(w)
+	r.host.givePort(w.port)
 	close(w.gone)
 	switch {
 	case w.end == replaced:
@@ -222,23 +226,41 @@ func (w *worker) disconnect() {
 		w.client.Close()
 	}
 	for _, s := range w.slots {
-		if s.link != nil {
+		switch {
+		case s.link == nil:
+			continue
+		case s.req == nil:
 			_ = s.link.Close()
-			s.link = nil
+		default:
+			// Its request reads the end of the connection: how it ended says
+			// whether the worker had begun. A child that left the worker's
+			// group may hold it open.
+			s.link.Expire(hangUpGrace)
 		}
+		s.link = nil
 	}
 }
 
 // replaceCrashed starts a new process in the place of w, the first time at
 // once, then with a growing wait, until one starts or the release ends.
+// worker.crashed names the new process if that is there at once; otherwise it
+// comes first, and why it takes longer (worker.backoff) after.
 func (r *release) replaceCrashed(w *worker, how string, paths []string) {
-	last := "; last requests: " + strings.Join(paths, ", ")
-	if len(paths) == 0 {
-		last = "; last requests: none"
+	last := "none"
+	if len(paths) > 0 {
+		last = strings.Join(paths, ", ")
+	}
+	told := false
+	tell := func(by string) {
+		if !told {
+			told = true
+			w.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s%s; last requests: %s", w.number, w.proc.pid, how, by, last)
+		}
 	}
 	for {
 		wait := r.nextStart(w)
 		if wait > 0 {
+			tell("")
 			w.reportBackoff(wait)
 		}
 		timer := time.NewTimer(wait)
@@ -246,15 +268,15 @@ func (r *release) replaceCrashed(w *worker, how string, paths []string) {
 		case <-timer.C:
 		case <-r.ctx.Done():
 			timer.Stop()
-			w.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s%s", w.number, w.proc.pid, how, last)
+			tell("")
 			return
 		}
 		next, err := r.spawn(w.number)
 		if err == nil {
-			w.report(muru.LevelWarning, muru.WorkerCrashed, "worker %d (pid %d) died: %s; replaced by pid %d%s",
-				w.number, w.proc.pid, how, next.proc.pid, last)
+			tell("; replaced by pid " + itoa(next.proc.pid))
 			return
 		}
+		tell("")
 		if r.ctx.Err() == nil {
 			r.log.say(w.number, "start it again: %v", err)
 			r.host.diary.Error("start a worker again", "release", r.id, "worker", w.number, "error", err)

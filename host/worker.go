@@ -18,16 +18,19 @@ type worker struct {
 	number int
 	token  string // proves that a connection comes from this process
 	files  workerFiles
-	proc   *process
+	proc   *process // nil until launched; then it stays
 	out    *follower
 	client *upstream.Client // of a command worker
 	port   int              // likewise
 
-	orders chan func()   // run by its supervisor
-	ready  chan struct{} // closed when it is ready
-	gone   chan struct{} // closed when it is dead and everything about that is done
-	heard  chan struct{} // closed when its first control connection has ended
-	idle   chan struct{} // capacity 1: the last request has left a worker that gets no new ones
+	oomBefore int64 // see oom.go
+
+	orders   chan func()   // run by its supervisor
+	launched chan struct{} // closed when its process runs
+	ready    chan struct{} // closed when it is ready
+	gone     chan struct{} // closed when it is dead and everything about that is done
+	heard    chan struct{} // closed when its first control connection has ended
+	idle     chan struct{} // capacity 1: the last request has left a worker that gets no new ones
 
 	// Guarded by the release's mu.
 	state       muru.WorkerState

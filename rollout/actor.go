@@ -40,6 +40,8 @@ type actor struct {
 	drains     map[int]context.CancelFunc
 	changing   *release // a release whose start will take all traffic
 	live       *live
+	queue      []*live       // rollouts that wait for the live one to end
+	past       map[int]*live // those that have ended: their plans, and what their gates said
 	ended      []muru.Rollout
 	lookAt     time.Time
 	dirty      dirty  // what the store has not got yet
@@ -82,7 +84,7 @@ func newActor(e *Engine, route muru.Route) *actor {
 	a := &actor{
 		e: e, name: route.App, mail: make(chan func()), wake: make(chan struct{}, 1), quit: make(chan struct{}), feed: newFeed(),
 		route: route, regretted: map[int]bool{}, honoured: map[int]time.Time{}, drains: map[int]context.CancelFunc{},
-		dirty: newDirty(),
+		dirty: newDirty(), past: map[int]*live{},
 	}
 	a.view.Store(&view{app: muru.App{Name: route.App, Route: route}, changed: make(chan struct{})})
 	return a
@@ -91,6 +93,7 @@ func newActor(e *Engine, route muru.Route) *actor {
 // run is the actor's goroutine.
 func (a *actor) run() {
 	for {
+		a.startNext()
 		var tick, retry <-chan time.Time
 		stop, stopRetry := func() {}, func() {}
 		if a.live != nil {

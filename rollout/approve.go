@@ -10,7 +10,7 @@ import (
 // step. A paused one stays so. Refused: it has ended, or waits for approval,
 // which stops its clock already.
 func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Report, error) {
-	return e.onRollout(ctx, q, (*actor).ask, func(a *actor) (Report, error) {
+	return e.onRollout(ctx, q, false, func(a *actor) (Report, error) {
 		l := a.live
 		switch l.State {
 		case muru.Paused:
@@ -20,9 +20,9 @@ func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Rep
 		}
 		a.countTime(a.e.clock.Now())
 		err := a.commit(change{
-			state: &rolloutMove{muru.Paused, messageBy(q.who(), l.Share, q.Reason)},
+			state: &rolloutMove{muru.Paused, messageBy(q.who(), l.at(), q.Reason)},
 			events: []muru.Event{a.rolloutEvent(muru.LevelNotice, muru.RolloutPaused, q.Caller,
-				eventPaused(l.Number, q.who(), l.Share, q.Reason))},
+				eventPaused(l.Number, q.who(), l.at(), q.Reason))},
 		})
 		return reportState(l.Rollout), err
 	})
@@ -32,25 +32,35 @@ func (e *Engine) Pause(ctx context.Context, q RolloutRequest) (muru.Rollout, Rep
 // state; a rollout that was taken out already stays as it is. Refused: it was
 // promoted (roll back instead).
 func (e *Engine) Abort(ctx context.Context, q RolloutRequest) (muru.Rollout, Report, error) {
-	return e.onRollout(ctx, q, (*actor).urge, func(a *actor) (Report, error) {
+	return e.onRollout(ctx, q, true, func(a *actor) (Report, error) {
 		return a.abortLive(q.Caller, q.Reason), nil
 	})
 }
 
-// how is a way to run a call on an actor: [actor.ask] or [actor.urge].
-type how func(a *actor, ctx context.Context, fn func() error) error
-
-// onRollout runs a call on a live rollout's actor.
-func (e *Engine) onRollout(ctx context.Context, q RolloutRequest, do how, call func(*actor) (Report, error)) (muru.Rollout, Report, error) {
+// onRollout runs a call on a live rollout's actor. An abort is urgent, and can
+// be of a rollout that waits.
+func (e *Engine) onRollout(ctx context.Context, q RolloutRequest, abort bool, call func(*actor) (Report, error)) (muru.Rollout, Report, error) {
 	return once(e, q.Caller, func() (r muru.Rollout, report Report, err error) {
 		a, err := e.actorOfRollout(q.Rollout)
 		if err != nil {
 			return r, "", err
 		}
-		err = do(a, ctx, func() (err error) {
+		do := a.ask
+		if abort {
+			do = a.urge
+		}
+		err = do(ctx, func() (err error) {
 			if r := a.view.Load().rollout(q.Rollout); !r.Live() {
 				report, err = ended(r)
 				return err
+			}
+			if l := a.queued(q.Rollout); l != nil {
+				if !abort {
+					return muru.Errorf(muru.KindRefused, "rollout %d is queued %s", l.Number, l.Message)
+				}
+				a.endQueued(l, q.Caller, q.Reason)
+				report = reportState(l.Rollout)
+				return nil
 			}
 			report, err = call(a)
 			return err
@@ -114,6 +124,9 @@ func (a *actor) mayResume(q RolloutRequest) error {
 	if !r.Live() {
 		return refused("rollout %d has ended: %s: %s", r.Number, r.State, r.Message)
 	}
+	if r.State == muru.Queued {
+		return refused("rollout %d is queued %s: it starts by itself", r.Number, r.Message)
+	}
 	l := a.live
 	waits := l.Step.Number
 	switch l.State {
@@ -150,11 +163,16 @@ func (a *actor) resume(q RolloutRequest, waited string) (Report, error) {
 	if a.judgeNow(now) {
 		return "", endError(a.view.Load().rollout(q.Rollout))
 	}
+	if failed := rule(l.Verdicts).failed; failed != nil { // it keeps its share
+		return "", muru.Errorf(muru.KindGateFailed, "rollout %d is frozen still: %s", l.Number, failed.Message).
+			WithHint("muru rollout abort %s, or muru promote %s", a.name, l.Candidate)
+	}
+	l.frozen = false
 	if l.State == muru.Paused {
 		if err := a.commit(change{
 			state: &rolloutMove{muru.Running, ""},
 			events: []muru.Event{a.rolloutEvent(muru.LevelNotice, muru.RolloutResumed, q.Caller,
-				eventPaused(l.Number, q.who(), l.Share, q.Reason))},
+				eventPaused(l.Number, q.who(), l.at(), q.Reason))},
 		}); err != nil {
 			return "", err
 		}

@@ -62,6 +62,7 @@ type image struct {
 	changing  *release
 	live      *live
 	was       live // what live pointed to
+	queue     []*live
 	ended     []muru.Rollout
 	lookAt    time.Time
 }
@@ -77,7 +78,7 @@ func (a *actor) image() *image {
 		route: a.route, split: a.split, splitRun: a.splitRun, off: a.off, last: a.last,
 		releases: slices.Clone(a.releases), history: slices.Clone(a.history), regretted: maps.Clone(a.regretted),
 		reverted: a.reverted, honoured: maps.Clone(a.honoured), changing: a.changing, live: a.live,
-		ended: a.ended, lookAt: a.lookAt,
+		queue: a.queue, ended: a.ended, lookAt: a.lookAt,
 	}
 	for _, r := range a.releases {
 		i.states = append(i.states, releaseState{r.State, r.Message})
@@ -97,6 +98,12 @@ func (a *actor) undo() {
 	for n, s := range i.states {
 		a.releases[n].State, a.releases[n].Message = s.state, s.message
 	}
+	for _, l := range a.queue {
+		if !slices.Contains(i.queue, l) { // it was to be new
+			a.e.forgetRollout(l.Number)
+		}
+	}
+	a.queue = i.queue
 	if a.live != nil && a.live != i.live { // it was to be new
 		a.feed.detach(a.live.examiner.judge)
 		a.live.examiner.end()
@@ -120,6 +127,7 @@ func (a *actor) undoRollout(i *image) {
 	ended, moved := a.live == nil, l.Step == nil || l.Step.Number != i.was.Step.Number
 	*l = i.was
 	a.live = l
+	delete(a.past, l.Number)
 	if ended {
 		a.feed.attach(l.examiner.judge)
 	}

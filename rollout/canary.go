@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
+	"net/http"
 	"regexp"
 	"slices"
 	"time"
@@ -42,6 +44,9 @@ func (e *Engine) Canary(ctx context.Context, q CanaryRequest) (muru.Rollout, Rep
 	if err != nil {
 		return muru.Rollout{}, "", err
 	}
+	if started.State == muru.Queued {
+		return started, reportQueued(started), nil
+	}
 	return started, reportStarted(started), nil
 }
 
@@ -57,8 +62,14 @@ func checkSteps(q CanaryRequest) error {
 			return usage("steps[%d]: %s is below 0%%", i, s.Share)
 		case s.Share > muru.Buckets:
 			return usage("steps[%d]: %s is over 100%%", i, s.Share)
-		case i > 0 && s.Share <= q.Steps[i-1].Share:
-			return usage("steps[%d]: %s is not above %s", i, s.Share, q.Steps[i-1].Share)
+		case s.Shadow && s.Share == 0:
+			return usage("steps[%d]: copies of 0%% are none", i)
+		case s.Shadow && i > 0 && !q.Steps[i-1].Shadow && q.Steps[i-1].Share > 0:
+			return usage("steps[%d]: %s comes after %s: copies come first", i, s.ShareText(), q.Steps[i-1].Share)
+		case i > 0 && s.Shadow == q.Steps[i-1].Shadow && s.Share <= q.Steps[i-1].Share:
+			return usage("steps[%d]: %s is not above %s", i, s.ShareText(), q.Steps[i-1].ShareText())
+		case i > 0 && q.Steps[i-1].Shadow && !s.Shadow && s.Share == 0:
+			return usage("steps[%d]: 0%% comes after %s: it comes first", i, q.Steps[i-1].ShareText())
 		case s.Hold < 0:
 			return usage("steps[%d]: a hold of %s is below 0s", i, muru.FormatDuration(s.Hold))
 		case q.Deadline != 0 && q.Deadline < s.Hold:
@@ -72,7 +83,30 @@ func checkSteps(q CanaryRequest) error {
 	if q.Deadline < 0 {
 		return usage("deadline: %s is below 0s", muru.FormatDuration(q.Deadline))
 	}
+	if !(q.Alpha >= 0 && q.Alpha <= alphaMax) {
+		return usage("alpha: %s is over %d%%", muru.FormatRate(q.Alpha), alphaMax)
+	}
+	if q.Until == UntilConfident && q.Judge == "threshold" {
+		return usage(`until: comparing rates proves nothing: "confident" needs the judge "sequential"`)
+	}
+	if q.FromStep < 0 || q.FromStep > len(q.Steps) {
+		return usage("from_step: there are %d steps", len(q.Steps))
+	}
 	return checkJudge(q.Judge)
+}
+
+// alphaMax is the largest false-alarm budget in percent: with more than even
+// odds nobody would learn anything from a verdict.
+const alphaMax = 50
+
+// falseAlarms returns how many percent of rollouts of a release no worse than
+// its baseline are failed at most: by all gates together that weigh evidence.
+// It is 0 where there is no such bound.
+func (q CanaryRequest) falseAlarms(gates []muru.Gate) float64 {
+	if q.Judge == "threshold" {
+		return 0
+	}
+	return cmp.Or(q.Alpha, alphaPercent) * float64(len(newThreshold(arms{}, gates, 1, nil).rated))
 }
 
 func checkJudge(name string) error {
@@ -130,6 +164,10 @@ func completeGate(i int, g muru.Gate) (muru.Gate, error) {
 		return usage("%s is measured by muru and takes no function", g.Name)
 	case g.Kind == muru.GateCheck:
 		return g, nil
+	case g.Kind == muru.GateHeader:
+		return completeHeader(i, g)
+	case g.Kind == muru.GateQuery:
+		return completeQuery(i, g)
 	case g.Kind != muru.GateBuiltin:
 		return usage("%s: %s gates are not supported", g.Name, g.Kind)
 	}
@@ -161,6 +199,20 @@ func completeGate(i int, g muru.Gate) (muru.Gate, error) {
 	return g, nil
 }
 
+// completeHeader checks a gate on what the app marks.
+func completeHeader(i int, g muru.Gate) (muru.Gate, error) {
+	switch {
+	case slices.Contains(builtinGates, g.Name):
+		return g, muru.Errorf(muru.KindUsage, "gates[%d]: %s is measured by muru and takes no header", i, g.Name)
+	case g.Header == "":
+		return g, muru.Errorf(muru.KindUsage, "gates[%d]: %s has no header", i, g.Name)
+	case g.Max.Unit != muru.UnitPercent:
+		return g, muru.Errorf(muru.KindUsage, "gates[%d]: %s: max is a percentage of the requests", i, g.Name)
+	}
+	g.Header = http.CanonicalHeaderKey(g.Header)
+	return g, nil
+}
+
 func completeProbe(i int, g muru.Gate) (muru.Gate, error) {
 	if len(g.Paths) == 0 {
 		return g, muru.Errorf(muru.KindUsage, "gates[%d]: probe has no paths", i).WithHint(`gate("probe", paths = ["/healthz"])`)
@@ -187,9 +239,6 @@ func (a *actor) mayBeTried(id muru.ReleaseID) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.refuseWhileBusy(); err != nil {
-		return nil, err
-	}
 	refused := func(format string, args ...any) (*release, error) {
 		return nil, muru.Errorf(muru.KindRefused, format, args...)
 	}
@@ -205,7 +254,7 @@ func (a *actor) mayBeTried(id muru.ReleaseID) (*release, error) {
 	case a.baseline() == nil:
 		return nil, muru.Errorf(muru.KindRefused, "nothing serves %s: there is no baseline to compare %s with", a.name, id).
 			WithHint("muru promote %s", id)
-	case len(a.split.Arms) > 1:
+	case a.live == nil && len(a.split.Arms) > 1:
 		return nil, muru.Errorf(muru.KindRefused, "%s is split by hand (%s)", a.name, a.split).
 			WithHint("give the shares back first: split(%q, {})", a.name)
 	}

@@ -71,6 +71,7 @@ func (a *actor) commit(c change) error {
 		l.State, l.Message = c.ended.state, c.ended.message
 		l.Ended, l.Share, l.Step = a.e.clock.Now(), c.ended.share, nil
 		a.ended = append(slices.Clip(a.ended), l.Rollout)
+		a.past[l.Number] = l
 		a.live = nil
 		a.feed.detach(l.examiner.judge)
 	}
@@ -88,6 +89,9 @@ func (a *actor) commit(c change) error {
 	}
 	if c.ended != nil {
 		l.examiner.end()
+		if a.before == nil || a.before.live != l {
+			l.examiner = nil // its counts are of no use any more
+		}
 	}
 	a.endDrains(c.moves)
 	a.publish()
@@ -146,10 +150,16 @@ func (a *actor) swap() {
 		}
 	}
 	if a.live != nil {
-		r.Rollout = a.live.Number
+		r.Rollout, r.Shield = a.live.Number, a.live.plan.Shield
+		if l := a.live; l.swapped && l.Step != nil && l.Step.Shadow {
+			r.Shadow = &muru.Shadow{Release: l.Candidate, Share: l.Step.Share}
+		}
 	}
+	r.Marks = a.feed.marks()
 	r.Honoured = a.honouredNow()
-	if a.listens() {
+	listens := a.listens()
+	a.feed.recent.listen(listens, a.e.clock.Now())
+	if listens {
 		a.e.edge.Judge(a.name, a.feed.thresholds(), a.feed)
 	} else {
 		a.e.edge.Judge(a.name, nil, nil)
@@ -191,8 +201,17 @@ func (a *actor) publish() {
 	if a.live != nil {
 		v.rollouts = append(slices.Clip(a.ended), a.live.snapshot())
 	}
+	for _, l := range a.queue {
+		v.rollouts = append(slices.Clip(v.rollouts), l.snapshot())
+	}
+	if !slices.IsSortedFunc(v.rollouts, byNumber) {
+		v.rollouts = slices.SortedFunc(slices.Values(v.rollouts), byNumber)
+	}
 	close(a.view.Swap(v).changed)
 }
+
+// byNumber orders rollouts as they were asked for.
+func byNumber(x, y muru.Rollout) int { return x.Number - y.Number }
 
 // snapshotOf returns a release's public part.
 func (a *actor) snapshotOf(r *release) muru.Release {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"time"
 
 	"muru"
@@ -31,9 +32,13 @@ type counts struct {
 	durations muru.Histogram
 	queue     muru.Histogram
 	slow      []int
+	marked    []int // by the index of the header gate
 }
 
-func newCounts(timeGates int) counts { return counts{slow: make([]int, timeGates)} }
+func newCounts(timeGates, marks int) counts {
+	all := make([]int, timeGates+marks)
+	return counts{slow: all[:timeGates:timeGates], marked: all[timeGates:]}
+}
 
 func (c *counts) add(o counts) {
 	c.requests += o.requests
@@ -44,6 +49,9 @@ func (c *counts) add(o counts) {
 	c.queue.Add(o.queue)
 	for i := range o.slow {
 		c.slow[i] += o.slow[i]
+	}
+	for i := range o.marked {
+		c.marked[i] += o.marked[i]
 	}
 }
 
@@ -72,12 +80,16 @@ type arm struct {
 	open map[requestKey]time.Time
 	left map[requestKey]struct{}
 
+	failed    int // requests that ended with a 5xx
+	shielded  int // those of them that the baseline answered in the end
+	minted    int // clients whose identity was made for their request
 	timeGates int
+	marks     []string
 }
 
-func newArm(id muru.ReleaseID, timeGates int) *arm {
+func newArm(id muru.ReleaseID, timeGates int, marks []string) *arm {
 	a := &arm{
-		id: id, step: newCounts(timeGates), timeGates: timeGates,
+		id: id, step: newCounts(timeGates, len(marks)), timeGates: timeGates, marks: marks,
 		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]struct{}{},
 	}
 	for i := range a.slots {
@@ -95,14 +107,14 @@ func (a *arm) part(now time.Time) *counts {
 		return nil
 	}
 	if a.slots[i] != slot {
-		a.slots[i], a.parts[i] = slot, newCounts(a.timeGates)
+		a.slots[i], a.parts[i] = slot, newCounts(a.timeGates, len(a.marks))
 	}
 	return &a.parts[i]
 }
 
 // recent sums the last five minutes.
 func (a *arm) recent(now time.Time) counts {
-	sum := newCounts(a.timeGates)
+	sum := newCounts(a.timeGates, len(a.marks))
 	newest := now.UnixNano() / int64(recentPart)
 	for i, slot := range a.slots {
 		if slot > newest-recentParts && slot <= newest {
@@ -135,7 +147,16 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 	a.arrive(f)
 	key := keyOf(f)
 	_, counted := a.open[key]
+	if f.Minted && !counted {
+		a.minted++
+	}
 	delete(a.open, key)
+	if f.Status/100 == 5 {
+		a.failed++
+	}
+	if f.Shielded {
+		a.shielded++
+	}
 	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
 	if gone && !counted {
 		a.left[key] = struct{}{}
@@ -149,7 +170,36 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 		}
 		c.durations.Observe(f.Duration)
 		c.queue.Observe(f.QueueWait)
+		if len(f.Marks) > 0 {
+			for i, mark := range a.marks {
+				if slices.Contains(f.Marks, mark) {
+					c.marked[i]++
+				}
+			}
+		}
 	})
+}
+
+// paired counts one half of a pair, which tells of its slowness itself.
+func (a *arm) paired(f muru.Fact, limits []limit) {
+	now := f.Arrived.Add(f.Duration)
+	a.done(f, now)
+	a.both(now, func(c *counts) {
+		for i, l := range limits {
+			if l.exceeded(f) {
+				c.slow[i]++
+			}
+		}
+	})
+}
+
+// exceeded reports whether a request was slower than the limit.
+func (l limit) exceeded(f muru.Fact) bool {
+	took := f.Duration
+	if l.of == muru.OfQueueWait {
+		took = f.QueueWait
+	}
+	return l.after > 0 && took > l.after
 }
 
 // overdue counts a request past the limit of the time gates at the indexes.
@@ -160,6 +210,9 @@ func (a *arm) overdue(f muru.Fact, gates []int, now time.Time) {
 	_, left := a.left[key]
 	if !open && !left {
 		a.open[key] = f.Arrived
+		if f.Minted {
+			a.minted++
+		}
 	}
 	a.both(now, func(c *counts) {
 		if !open && !left {

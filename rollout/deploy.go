@@ -26,15 +26,34 @@ func (e *Engine) Deploy(ctx context.Context, q DeployRequest) (muru.Release, Rep
 	if ok {
 		a, err = e.actorOf(r.ID.App)
 	} else if a, _, err = e.create(q.App, q.Caller, nil); err == nil {
-		err = a.ask(ctx, func() (err error) {
-			r, err = a.deploy(q)
-			return err
-		})
+		r, err = a.deployInTurn(ctx, q)
 	}
 	if err != nil {
 		return muru.Release{}, "", err
 	}
 	return a.awaitStart(ctx, r)
+}
+
+// deployInTurn deploys, after the rollouts that are live or wait if the
+// request says so.
+func (a *actor) deployInTurn(ctx context.Context, q DeployRequest) (r *release, err error) {
+	for {
+		var ahead <-chan struct{}
+		err = a.ask(ctx, func() (err error) {
+			if q.OnConflict == ConflictQueue && !q.Hold && (a.live != nil || len(a.queue) > 0) {
+				ahead = a.view.Load().changed
+				return nil
+			}
+			r, err = a.deploy(q)
+			return err
+		})
+		if err != nil || ahead == nil {
+			return r, err
+		}
+		if err := a.waitFor(ctx, ahead); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // awaitStart waits until a release has started or failed to.
@@ -69,6 +88,12 @@ func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Repor
 // deploy makes the next release and begins to start it.
 func (a *actor) deploy(q DeployRequest) (*release, error) {
 	if !q.Hold {
+		if q.OnConflict == ConflictSupersede && a.live != nil {
+			next := muru.ReleaseID{App: a.name, Number: a.last + 1}
+			if err := a.supersede(q.Caller, next.String()); err != nil {
+				return nil, err
+			}
+		}
 		if err := a.refuseWhileBusy(); err != nil {
 			return nil, err
 		}

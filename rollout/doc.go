@@ -14,13 +14,18 @@
 //   - record.go and record_*.go: what is kept, save.go: when; restore.go and
 //     mend.go: how it comes back after a restart; gc.go: how it goes
 //   - deploy.go, serve.go, drain.go, stop.go, split.go, rollback.go: releases
-//   - canary.go (plans), live.go (steps), ends.go, approve.go, watch.go:
-//     rollouts; observe.go: the judge without the hands
-//   - judge.go is the interface of judges, threshold.go and verdicts.go the
-//     one there is, counts.go what it counts; examiner.go asks it together
-//     with gates' functions (Starlark, for all we know) and probes
+//   - canary.go (plans), start.go, queue.go and retry.go (how one begins),
+//     live.go (steps), ends.go, missing.go, approve.go, watch.go: rollouts;
+//     observe.go: the judge without the hands; why.go: what decided, again
+//   - judge.go is the interface of judges; threshold.go and verdicts.go the
+//     plain one, counts.go what it counts; sequential.go the default one,
+//     which weighs evidence.go of clients.go on top of that, and memory.go what
+//     it carries on; balance.go looks at the split itself
+//   - examiner.go asks a judge together with gates' functions (Starlark, for
+//     all we know), query.go's stores and probes
 //   - feed.go takes the edge's facts to the judges
-//   - texts.go has every text
+//   - texts.go and texts_events.go have every text
+//   - sync.go is for simulations, such as bench/judge
 //
 // # Who owns what
 //
@@ -41,10 +46,10 @@
 // is a bug and refused ([Options.Bug]).
 //
 // A rollout is looked at every second, when its judge wakes the actor (a
-// harm, the first request, the minimum reached), when a function or probe has
+// harm, the first request, the minimum reached, evidence enough), when a function or probe has
 // answered and when its hold or deadline is over. Each look asks every gate: a
-// failing one ends the rollout there; a step passes when its hold is over, its
-// minimum is there and every gate passes.
+// failing one ends the rollout there, or freezes it; a step passes when its hold
+// is over, its minimum (or its proof) is there and every gate passes.
 //
 // Start reading at [Engine.Canary], then live.go.
 package rollout

@@ -30,6 +30,9 @@ type Options struct {
 	Log      *Log
 	Reporter *Reporter // attached to the engine by New; may be nil
 
+	// Query asks the stores of gates with a query; nil asks them over HTTP.
+	Query QueryFunc
+
 	// Bug is told of moves that the tables of states do not allow, which are
 	// refused. nil logs them; tests panic.
 	Bug func(message string)
@@ -50,6 +53,7 @@ type Engine struct {
 	clock Clock
 	log   *Log
 	onBug func(string)
+	query QueryFunc
 
 	ctx   context.Context // ends with Close
 	stop  context.CancelCauseFunc
@@ -88,6 +92,9 @@ func New(o Options) *Engine {
 		edge: o.Edge, host: o.Host, clock: o.Clock, log: o.Log, onBug: o.Bug,
 		apps: map[string]*actor{}, routes: map[string]muru.Route{}, rollouts: map[int]*actor{},
 		runs: map[int]*run{}, made: map[callKey]any{},
+	}
+	if e.query = o.Query; e.query == nil {
+		e.query = queryStore
 	}
 	if e.onBug == nil {
 		e.onBug = func(message string) { slog.Error(message) }

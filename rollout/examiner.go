@@ -26,6 +26,7 @@ type examiner struct {
 	host  Host
 	spawn func(func()) bool
 	wake  func()
+	query QueryFunc
 	probe *prober // nil without a probe gate
 	who   arms
 
@@ -38,7 +39,7 @@ type examiner struct {
 	checks map[string]*check
 }
 
-// check is one gate's function and what it last said.
+// check is one gate's function or query and what it last said.
 type check struct {
 	gate    muru.Gate
 	asked   time.Time
@@ -48,19 +49,19 @@ type check struct {
 
 // newExaminer returns an examiner that has asked nothing yet. The judge must
 // exist: its name was checked when the request came in.
-func (e *Engine) newExaminer(who arms, judgeName string, gates []muru.Gate, least int, wake func()) *examiner {
+func (e *Engine) newExaminer(who arms, how judging, gates []muru.Gate, wake func()) *examiner {
 	x := &examiner{
-		gates: gates, least: max(1, least), clock: e.clock, host: e.host, spawn: e.spawn, wake: wake, who: who,
+		gates: gates, least: max(1, how.least), clock: e.clock, host: e.host, spawn: e.spawn, wake: wake, who: who, query: e.query,
 		checks: map[string]*check{},
 	}
 	x.ctx, x.stop = context.WithCancel(e.ctx)
 	var ok bool
-	if x.judge, ok = newJudge(judgeName, who, gates, x.least, wake); !ok {
-		panic("BUG: unknown judge " + judgeName)
+	if x.judge, ok = newJudge(how, who, gates, wake); !ok {
+		panic("BUG: unknown judge " + how.name)
 	}
 	for _, g := range gates {
 		switch {
-		case g.Kind == muru.GateCheck:
+		case g.Kind == muru.GateCheck || g.Kind == muru.GateQuery:
 			x.checks[g.Name] = &check{gate: g}
 		case g.Name == muru.GateProbe:
 			x.probe = newProber(e, g, who, wake)
@@ -109,8 +110,8 @@ func (x *examiner) refresh(now time.Time) <-chan struct{} {
 	return done
 }
 
-// due returns the functions to ask now. None is asked before the candidate
-// has its minimum in this window, or in a dark one.
+// due returns the functions and queries to ask now. No function is asked
+// before the candidate has its minimum in this window, or in a dark one.
 func (x *examiner) due(now time.Time, all bool) []*check {
 	if len(x.checks) == 0 {
 		return nil
@@ -118,15 +119,16 @@ func (x *examiner) due(now time.Time, all bool) []*check {
 	_, requests := x.judge.Seen()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.open.Dark || requests < x.least {
-		return nil
-	}
 	var due []*check
 	for _, c := range x.checks {
-		if c.gate.Check == nil {
-			continue // its recipe is not there: no data
+		every := c.gate.Every
+		if c.gate.Kind == muru.GateCheck {
+			every = askEvery
+			if c.gate.Check == nil || x.open.Dark || requests < x.least {
+				continue // its recipe is not there, or too little happened: no data
+			}
 		}
-		if all || c.running == 0 && now.Sub(c.asked) >= askEvery {
+		if all || c.running == 0 && now.Sub(c.asked) >= every {
 			c.running++
 			c.asked = now
 			due = append(due, c)
@@ -143,7 +145,7 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 		defer done()
 		ctx, cancel := context.WithCancel(x.ctx)
 		defer cancel()
-		passed, stopTimer := x.clock.After(checkTimeout)
+		passed, stopTimer := x.clock.After(c.within())
 		defer stopTimer()
 		if !x.spawn(func() {
 			select {
@@ -154,22 +156,18 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 		}) {
 			return
 		}
-		ok, message, err := callCheck(ctx, c.gate.Check, w)
+		var v muru.Verdict
+		if c.gate.Kind == muru.GateQuery {
+			v = x.askStore(ctx, c.gate)
+		} else {
+			v = askFunction(ctx, c.gate, w)
+		}
 		if x.ctx.Err() != nil {
 			return // ended meanwhile: the answer is of no use
 		}
-		if err == nil && ctx.Err() != nil {
-			err = muru.Errorf(muru.KindTimeout, "no answer in %s", muru.FormatMeasured(checkTimeout))
-		}
-		v := muru.Verdict{Gate: c.gate.Name, Result: muru.Pass, Requests: w.Candidate.Requests, At: x.clock.Now()}
+		v.Requests, v.At = w.Candidate.Requests, x.clock.Now()
 		if w.Baseline != nil {
 			v.BaselineRequests = w.Baseline.Requests
-		}
-		switch {
-		case err != nil:
-			v.Result, v.Message = muru.GateError, err.Error()
-		case !ok:
-			v.Result, v.Message = muru.Fail, textCheck(c.gate.Name, message)
 		}
 		x.mu.Lock()
 		c.verdict = v
@@ -180,6 +178,30 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 	if !x.spawn(run) {
 		done()
 	}
+}
+
+// within is how long an answer may take.
+func (c *check) within() time.Duration {
+	if c.gate.Kind == muru.GateQuery {
+		return c.gate.Within
+	}
+	return checkTimeout
+}
+
+// askFunction calls a gate's function and words the verdict.
+func askFunction(ctx context.Context, g muru.Gate, w muru.Window) muru.Verdict {
+	ok, message, err := callCheck(ctx, g.Check, w)
+	if err == nil && ctx.Err() != nil {
+		err = muru.Errorf(muru.KindTimeout, "%s", textNoAnswer(checkTimeout))
+	}
+	v := muru.Verdict{Gate: g.Name, Result: muru.Pass}
+	switch {
+	case err != nil:
+		v.Result, v.Message = muru.GateError, err.Error()
+	case !ok:
+		v.Result, v.Message = muru.Fail, textCheck(g.Name, message)
+	}
+	return v
 }
 
 // settled reports whether nothing that is open could still fail a gate.
@@ -215,7 +237,7 @@ func (x *examiner) verdicts(now time.Time) []muru.Verdict {
 	for _, g := range x.gates {
 		switch {
 		case g.Kind == muru.GateCheck && x.open.Dark:
-		case g.Kind == muru.GateCheck:
+		case g.Kind == muru.GateCheck || g.Kind == muru.GateQuery:
 			v := x.checks[g.Name].verdict
 			v.Gate = g.Name
 			all = append(all, v)
@@ -228,6 +250,26 @@ func (x *examiner) verdicts(now time.Time) []muru.Verdict {
 		}
 	}
 	return all
+}
+
+// reason says why a gate has said nothing although there were requests.
+func (x *examiner) reason(gate string) string {
+	for _, g := range x.gates {
+		switch {
+		case g.Name != gate:
+		case g.Kind == muru.GateCheck && g.Check == nil:
+			return "its recipe is not there"
+		case g.Kind == muru.GateCheck:
+			return "its function has not answered"
+		case g.Kind == muru.GateQuery:
+			return "its query has not answered"
+		case g.Name == muru.GateProbe:
+			return "its probes have not answered"
+		case !g.Max.IsSet():
+			return "the baseline has not shown its own yet"
+		}
+	}
+	return ""
 }
 
 // limitsFrom gives the gates that have no limit of their own the baseline's

@@ -48,6 +48,19 @@ func (f *feed) thresholds() []muru.Threshold {
 	return all
 }
 
+// marks returns the headers all judges want told.
+func (f *feed) marks() []string {
+	var all []string
+	for _, j := range *f.judges.Load() {
+		for _, m := range j.Marks() {
+			if !slices.Contains(all, m) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
 // Done implements [muru.Sink].
 func (f *feed) Done(fact muru.Fact) {
 	f.recent.done(fact)
@@ -63,6 +76,14 @@ func (f *feed) Overdue(fact muru.Fact, t muru.Threshold) {
 	}
 }
 
+// Pair implements [muru.Sink].
+func (f *feed) Pair(user, shadow muru.Fact) {
+	f.recent.done(user)
+	for _, j := range *f.judges.Load() {
+		j.Pair(user, shadow)
+	}
+}
+
 // harm hands on a crash or a kill.
 func (f *feed) harm(id muru.ReleaseID, h muru.Harm) {
 	for _, j := range *f.judges.Load() {
@@ -75,6 +96,7 @@ func (f *feed) harm(id muru.ReleaseID, h muru.Harm) {
 type lastMinute struct {
 	mu    sync.Mutex // guards what is below
 	of    muru.ReleaseID
+	since time.Time // it has been listened since; zero: nobody listens
 	parts [minuteParts]minutePart
 }
 
@@ -94,7 +116,34 @@ func (m *lastMinute) follow(id muru.ReleaseID) {
 	defer m.mu.Unlock()
 	if m.of != id {
 		m.of, m.parts = id, [minuteParts]minutePart{}
+		m.since = time.Time{} // the swap that follows says so
 	}
+}
+
+// listen notes whether facts come from now on.
+func (m *lastMinute) listen(on bool, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case !on:
+		m.since = time.Time{}
+	case m.since.IsZero():
+		m.since = now
+	}
+}
+
+// rate counts the requests of the last minute, or of that part of it in which
+// facts came.
+func (m *lastMinute) rate(now time.Time) (requests int, seen time.Duration) {
+	m.mu.Lock()
+	since := m.since
+	m.mu.Unlock()
+	if since.IsZero() {
+		return 0, 0
+	}
+	_, durations, _ := m.sum(now)
+	oldest := (now.UnixNano()/int64(minuteSlot) - minuteParts + 1) * int64(minuteSlot)
+	return durations.Count(), min(now.Sub(since), time.Duration(now.UnixNano()-oldest))
 }
 
 func (m *lastMinute) done(f muru.Fact) {

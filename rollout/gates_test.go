@@ -214,7 +214,7 @@ func TestFunctionGate(t *testing.T) {
 			w.expect(1, muru.Running, "")
 			w.expectEvents("rollout.gate_error", "shop@r2 step 1 at 10%: orders: canary.star:9:5: division by zero; asked again every second")
 			time.Sleep(time.Second)
-			w.expect(1, muru.RolledBack, "no data at 10%: 100 of 100 requests after 1 min")
+			w.expect(1, muru.RolledBack, "no data at 10%: gate orders cannot judge after 1 min: canary.star:9:5: division by zero")
 		})
 	})
 	t.Run("that hangs or panics is in error", func(t *testing.T) {

@@ -114,6 +114,7 @@ func (a *actor) removeRollout(ctx context.Context, number int) error {
 	}
 	delete(a.dirty.mods, rolloutKey(number))
 	delete(a.dirty.rollouts, number)
+	delete(a.past, number)
 	a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(r muru.Rollout) bool { return r.Number == number })
 	a.e.mu.Lock()
 	delete(a.e.rollouts, number)

@@ -36,6 +36,25 @@ type judge interface {
 	Settled(now time.Time, open inside) bool
 	// Window is what it has seen since Begin.
 	Window(now time.Time) muru.Window
+	// Marks are the answer headers the edge has to tell of for it.
+	Marks() []string
+	// Told is the Memory, without clients, as of the last Verdicts.
+	Told() []memory
+	// Memory is what it carries from window to window and over a restart, one
+	// for each gate that has any. Without clients the sets of clients are left
+	// out: they are of no use once the rollout has ended.
+	Memory(clients bool) []memory
+	// Recall puts a Memory back, before the first Begin.
+	Recall([]memory)
+	// Confident reports whether every rate is proven to be no worse than the
+	// step demands, see sequential.
+	Confident() bool
+	// Shielded counts the candidate's failures since Begin, and those of them
+	// that the baseline was asked to answer.
+	Shielded() (failures, shielded int)
+	// Balance counts the clients since Begin whose identity was made for their
+	// request: the candidate's, and all.
+	Balance() (candidate, all int)
 	// Seen returns when the candidate's first request since Begin arrived
 	// (zero: none yet) and how many have ended or are overdue.
 	Seen() (first time.Time, requests int)
@@ -47,6 +66,8 @@ type opening struct {
 	Generation uint64 // the first Routing of the window
 	Dark       bool   // share 0: nobody is sent to the candidate, only crashes count
 	Paired     bool   // a baseline gets traffic at the same time
+	Shadow     bool   // the candidate gets copies: what counts comes in pairs
+	Share      muru.Share
 }
 
 // inside counts the requests that are in the releases now.
@@ -72,14 +93,27 @@ func slowPercent(gate string) (percent float64, of muru.Quantity, ok bool) {
 	return 0, 0, false
 }
 
+// judging says how a rollout or an observe call is judged.
+type judging struct {
+	name  string  // of the judge, one of judgeNames; empty is the first
+	alpha float64 // false alarms of one gate over all of a rollout, in percent; 0 is alphaPercent
+	least int     // requests of the candidate in a window before a gate passes
+}
+
+// alphaPercent is how many percent of the rollouts of a release that is no
+// worse than its baseline may be failed by one gate.
+const alphaPercent = 1
+
+// judgeNames are the judges there are, the default first.
+var judgeNames = []string{"sequential", "threshold"}
+
 // newJudge returns the judge of that name; ok is false if there is none.
-func newJudge(name string, who arms, gates []muru.Gate, least int, wake func()) (j judge, ok bool) {
-	switch name {
-	case "", "threshold":
-		return newThreshold(who, gates, least, wake), true
+func newJudge(how judging, who arms, gates []muru.Gate, wake func()) (j judge, ok bool) {
+	switch how.name {
+	case "", "sequential":
+		return newSequential(who, gates, how, wake), true
+	case "threshold":
+		return newThreshold(who, gates, how.least, wake), true
 	}
 	return nil, false
 }
-
-// judgeNames are the judges there are, for hints.
-var judgeNames = []string{"threshold"}

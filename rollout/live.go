@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"slices"
 	"time"
 
 	"muru"
@@ -29,53 +28,75 @@ type live struct {
 	unproven  bool   // a person let a step go on without proof
 	awaitNext string // what an approval would begin: a step or "promotion"
 	noData    bool   // it waits because a step had no data
+	frozen    bool   // a gate failed and its share was kept
 
-	owed    bool      // the step's share was in force before muru was started again
-	savedAt time.Time // when its progress was
+	owed               bool       // the step's share was in force before muru was started again
+	savedAt            time.Time  // when its progress was
+	failures, shielded int        // of the windows before this one, see [judge]
+	baseBefore         muru.Share // the baseline's when the last minute was counted
+	witness            witness    // what the verdicts were said from
+
+	weighedSplit bool     // this step's split was looked at
+	unbalanced   bool     // and was off
+	memory       []memory // what its judge carried when it ended, or when muru did
 }
 
 // promotion is what is approved after the last step.
 const promotion = "promotion"
 
-// startRollout makes the rollout and puts its first step in force.
-func (a *actor) startRollout(q CanaryRequest, gates []muru.Gate) (muru.Rollout, error) {
-	r, err := a.mayBeTried(q.Release)
-	if err != nil {
-		return muru.Rollout{}, err
+// shieldedSoFar counts the candidate's failures in the rollout, and those that
+// its users did not see.
+func (l *live) shieldedSoFar() (failures, shielded int) {
+	x, z := l.examiner.judge.Shielded()
+	return l.failures + x, l.shielded + z
+}
+
+// remembered returns what the rollout's judge carries, or carried.
+func (l *live) remembered() []memory {
+	if l.examiner != nil && l.Live() {
+		return l.examiner.judge.Memory(true)
 	}
-	base := a.split.Baseline()
-	l := &live{
-		Rollout: muru.Rollout{
-			Number: a.e.nextRollout(a), Candidate: r.ID, Baseline: base, State: muru.Running,
-			Steps: slices.Clone(q.Steps), Gates: gates, Started: a.e.clock.Now(), By: q.who(), Run: q.Run,
-		},
-		plan: q, caller: q.Caller, bad: map[string]bool{},
-	}
-	for i := range l.Steps {
-		l.Steps[i].Number, l.Steps[i].Of = i+1, len(l.Steps)
-	}
-	l.examiner = a.e.newExaminer(arms{r.ID, base}, q.Judge, gates, q.MinRequests, a.nudge)
-	a.live = l
-	a.feed.attach(l.examiner.judge)
-	_, durations, queue := a.feed.recent.sum(l.Started)
-	l.examiner.limitsFrom(durations, queue, false)
-	err = a.beginStep(1, change{step: true, events: []muru.Event{
-		a.rolloutEvent(muru.LevelNotice, muru.RolloutStarted, q.Caller, eventRolloutStarted(l.Rollout)),
-	}})
-	if err != nil {
-		return muru.Rollout{}, err
-	}
-	remember(a.e, q.Caller, l.Number)
-	return l.snapshot(), nil
+	return l.memory
 }
 
 // least is how many requests of the candidate a step needs.
 func (l *live) least() int { return max(1, l.plan.MinRequests) }
 
+// proven reports whether the step has what it needs beside a pass of every
+// gate: its minimum of requests, or the proof that takes its place.
+func (l *live) proven() bool {
+	switch {
+	case l.dark():
+		return true
+	case l.plan.Until == UntilConfident && l.paired():
+		return l.examiner.judge.Confident()
+	}
+	return l.Step.Requests >= l.least()
+}
+
 // deadline is how long the present step may take.
 func (l *live) deadline() time.Duration {
 	return cmpOr(l.plan.Deadline, l.Step.Hold+deadlineSlack)
 }
+
+// at is where the rollout is now.
+func (l *live) at() place {
+	if l.swapped && l.Step != nil && l.Step.Shadow {
+		return placeOf(*l.Step)
+	}
+	return place(l.Share)
+}
+
+// taken is the share of the traffic that the present step gives the candidate.
+func (l *live) taken() muru.Share {
+	if l.Step.Shadow {
+		return 0
+	}
+	return l.Step.Share
+}
+
+// paired reports whether a baseline gets traffic in the present step.
+func (l *live) paired() bool { return l.taken() < muru.Buckets }
 
 // dark reports whether the present step sends nobody to the candidate.
 func (l *live) dark() bool { return l.Step.Share == 0 }
@@ -88,6 +109,7 @@ func (a *actor) beginStep(k int, c change) (err error) {
 	step := l.Steps[k-1]
 	l.Step, c.step = &step, true
 	l.swapped, l.held, l.before, l.stood, l.spent, l.seen = false, 0, 0, 0, 0, a.e.clock.Now()
+	l.weighedSplit, l.unbalanced = false, false
 	l.bothBad, l.slowSaid, l.awaitNext, l.noData = map[string]bool{}, false, "", false
 	if a.ready(l.Candidate) {
 		err = a.putStep(c)
@@ -111,7 +133,7 @@ func (a *actor) ready(id muru.ReleaseID) bool {
 func (a *actor) putStep(c change) error {
 	l := a.live
 	now := a.e.clock.Now()
-	next, err := muru.NewSplit(rolloutSalt(l.Number), l.Baseline, muru.SplitArm{Release: l.Candidate, Share: l.Step.Share})
+	next, err := muru.NewSplit(rolloutSalt(l.Number), l.Baseline, muru.SplitArm{Release: l.Candidate, Share: l.taken()})
 	if err != nil {
 		return a.e.bug("a checked step makes no split: %v", err)
 	}
@@ -122,17 +144,20 @@ func (a *actor) putStep(c change) error {
 		}
 	}
 	a.openWindow(now)
-	l.Verdicts = l.examiner.verdicts(now) // those of the last step say nothing of this one
-	l.swapped, l.swappedAt, l.seen, l.Share, l.owed = true, now, now, l.Step.Share, false
+	l.swappedAt = now
+	a.readVerdicts(now) // those of the last step say nothing of this one
+	l.baseBefore, _ = a.split.Share(l.Baseline)
+	l.swapped, l.swappedAt, l.seen, l.Share, l.owed = true, now, now, l.taken(), false
 	c.split, c.moves = &next, a.leaving(next, muru.Held, "")
 	a.endGrace(c.moves)
-	if l.Step.Share == muru.Buckets && a.route.Sticky > 0 {
+	if !l.paired() && a.route.Sticky > 0 {
 		a.honoured[l.Baseline.Number] = now.Add(a.route.Sticky)
 	}
 	if err := a.commit(c); err != nil {
 		return err
 	}
 	l.examiner.tick(now)
+	a.saySlowAtStart(now)
 	return nil
 }
 
@@ -141,8 +166,9 @@ func (a *actor) putStep(c change) error {
 func (a *actor) openWindow(now time.Time) {
 	l := a.live
 	l.before, l.stood = l.held, 0
+	l.failures, l.shielded = l.shieldedSoFar()
 	l.examiner.begin(opening{
-		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.Step.Share < muru.Buckets,
+		At: now, Generation: a.generation + 1, Dark: l.dark(), Paired: l.paired(), Shadow: l.Step.Shadow, Share: l.Step.Share,
 	})
 }
 
@@ -243,23 +269,38 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 		defer func() { a.before = a.image() }()
 	}
 	l := a.live
-	l.Verdicts = l.examiner.verdicts(now)
+	a.readVerdicts(now)
 	ruling := rule(l.Verdicts)
-	if ruling.failed != nil {
+	if ruling.failed != nil && !l.frozen {
 		a.failGate(*ruling.failed)
-		return true
+		return a.live == nil
 	}
 	a.sayErrors(ruling.errors)
 	a.sayBothBad()
 	return false
 }
 
+// readVerdicts asks every gate what it says now, and keeps what that is said
+// from.
+func (a *actor) readVerdicts(now time.Time) {
+	l := a.live
+	judge := l.examiner.judge
+	l.Verdicts = l.examiner.verdicts(now)
+	l.memory = judge.Told()
+	w := &l.witness
+	w.step, w.least, w.paired = l.Step.Number, l.plan.judging().least, l.paired()
+	w.window = 0
+	if l.swapped {
+		w.window = now.Sub(l.swappedAt)
+	}
+	w.candidate, w.all = judge.Balance()
+}
+
 // goOn moves a running rollout on: past its step, or to what is to happen
 // when the step's time is up.
 func (a *actor) goOn(now time.Time) {
 	l := a.live
-	enough := l.dark() || l.Step.Requests >= l.least()
-	if l.swapped && l.held >= l.Step.Hold && enough && rule(l.Verdicts).passed && l.examiner.settled(now) {
+	if l.swapped && l.held >= l.Step.Hold && l.proven() && rule(l.Verdicts).passed && l.examiner.settled(now) && a.checkBalance() {
 		if a.e.log.failure() == nil {
 			a.passStep()
 		}
@@ -273,7 +314,7 @@ func (a *actor) goOn(now time.Time) {
 		a.rollBackLive(messageNotReady(l.spent))
 		return
 	}
-	a.stepWithoutData()
+	a.stepWithoutData(now)
 }
 
 // passStep begins what follows a step that passed, or asks for its approval.
@@ -298,7 +339,7 @@ func (a *actor) passStep() {
 // on without proof did not pass everywhere.
 func (l *live) passedMessage(by Caller) string {
 	if l.unproven {
-		return messagePromotedBy(by.who(), l.Share, l.Step.Number, l.Step.Of, "")
+		return messagePromotedBy(by.who(), l.at(), l.Step.Number, l.Step.Of, "")
 	}
 	return messagePassed
 }
@@ -321,22 +362,6 @@ func (a *actor) await(next, message string, before ...muru.Event) {
 		events: append(before, a.rolloutEvent(muru.LevelNotice, muru.RolloutAwaiting, muruItself,
 			eventRollout(l.Number, message))),
 	})
-}
-
-// stepWithoutData does what the plan says of a step whose time is up without
-// a verdict of every gate.
-func (a *actor) stepWithoutData() {
-	l := a.live
-	c, least := l.Step.Requests, l.least()
-	message := messageNoData(l.Share, c, least, l.spent)
-	said := a.rolloutEvent(muru.LevelWarning, muru.RolloutNoData, muruItself,
-		eventAtStep(l.Step.Number, l.Step.Share, eventNoData(c, least, l.spent, l.plan.OnNoData)))
-	if l.plan.OnNoData == muru.NoDataRollback {
-		a.rollBackLive(message, said)
-		return
-	}
-	l.noData = true
-	a.await(a.whatIsNext(), messageNoDataAwaits(message, a.name), said)
 }
 
 // snapshot returns the rollout's public part.

@@ -118,7 +118,8 @@ func (v *view) rollout(number int) muru.Rollout {
 	return v.rollouts[i]
 }
 
-// LiveOrLatest returns an app's live rollout, else its latest, or an error of
+// LiveOrLatest returns an app's live rollout, else its latest (which may be
+// queued for a moment), or an error of
 // kind not_found.
 func (e *Engine) LiveOrLatest(app string) (muru.Rollout, error) {
 	a, err := e.actorOf(app)
@@ -128,6 +129,11 @@ func (e *Engine) LiveOrLatest(app string) (muru.Rollout, error) {
 	all := a.view.Load().rollouts
 	if len(all) == 0 {
 		return muru.Rollout{}, muru.Errorf(muru.KindNotFound, "%s has had no rollout", app)
+	}
+	for _, r := range slices.Backward(all) {
+		if r.Live() && r.State != muru.Queued {
+			return r, nil
+		}
 	}
 	return all[len(all)-1], nil
 }

@@ -77,6 +77,11 @@ func (a *actor) checkWhole() error {
 			return fmt.Errorf("its split has %s, which there is not", arm.Release.Name())
 		}
 	}
+	for _, l := range a.queue {
+		if a.numbered(l.Candidate.Number) == nil {
+			return fmt.Errorf("rollout %d has %s, which there is not", l.Number, l.Candidate.Name())
+		}
+	}
 	if l := a.live; l != nil {
 		for _, id := range []muru.ReleaseID{l.Candidate, l.Baseline} {
 			if a.numbered(id.Number) == nil {
@@ -123,7 +128,8 @@ func (a *actor) mendRollout(now time.Time) []muru.Event {
 	l := a.live
 	l.seen, l.savedAt, l.before, l.Share = now, now, l.held, 0
 	a.lookAt = now.Add(askEvery)
-	l.examiner = a.e.newExaminer(arms{l.Candidate, l.Baseline}, l.plan.Judge, l.Gates, l.plan.MinRequests, a.nudge)
+	l.examiner = a.e.newExaminer(arms{l.Candidate, l.Baseline}, l.plan.judging(), l.Gates, a.nudge)
+	l.examiner.judge.Recall(l.memory)
 	a.feed.attach(l.examiner.judge)
 	events := []muru.Event{
 		a.rolloutEvent(muru.LevelNotice, muru.RolloutRestored, muruItself, eventRestored(l.Number, *l.Step)),
@@ -136,8 +142,19 @@ func (a *actor) mendRollout(now time.Time) []muru.Event {
 	return events
 }
 
-// startedAgain starts a release's workers again and files how that went.
-func (a *actor) startedAgain(r *release) {
+// The waits between two tries to start what served before a restart.
+const (
+	firstStartRetry = 10 * time.Second
+	lastStartRetry  = time.Minute
+)
+
+// startedAgain starts a release's workers again and files how that went. What
+// everybody is served by is tried again and again: a machine that boots slowly,
+// or a disk that is mounted late, must not end the app for good.
+func (a *actor) startedAgain(r *release) { a.tryStart(r, firstStartRetry) }
+
+// tryStart is one try of startedAgain; retry is the wait before the next.
+func (a *actor) tryStart(r *release, retry time.Duration) {
 	var plan muru.Release
 	_ = a.do(a.e.ctx, func() error { plan = a.snapshotOf(r); return nil })
 	backend, err := muru.Backend(nil), r.again.Err()
@@ -145,6 +162,15 @@ func (a *actor) startedAgain(r *release) {
 		backend, err = a.e.host.Start(r.again, plan)
 	}
 	a.tell(func() {
+		if err != nil && r.again.Err() == nil && a.servesAlone(r) {
+			a.e.log.Append(a.event(muru.LevelError, muru.ReleaseFailed, r.ID.String(), muruItself,
+				eventFailedToStart(fmt.Sprintf("%v; next try in %s", err, muru.FormatDuration(retry)))))
+			a.e.spawn(func() {
+				_ = Sleep(r.again, a.e.clock, retry) // if it is being stopped, the next try sees that
+				a.tryStart(r, min(2*retry, lastStartRetry))
+			})
+			return
+		}
 		defer close(r.started)
 		defer r.cancel()
 		switch {
@@ -166,9 +192,15 @@ func (a *actor) startedAgain(r *release) {
 	})
 }
 
+// servesAlone reports whether there is nothing to serve instead of r: it is the
+// baseline, and no rollout is live that could end.
+func (a *actor) servesAlone(r *release) bool {
+	return r.State == muru.Serving && r.ID == a.split.Baseline() && a.live == nil
+}
+
 // lost takes a release out that did not start again. Traffic goes back to the
-// baseline from a candidate or a hand-made share; if the baseline is lost,
-// nothing serves until somebody decides what shall.
+// baseline from a candidate or a hand-made share; if the baseline of a live
+// rollout is lost, nothing serves until somebody decides what shall.
 func (a *actor) lost(r *release, cause string) {
 	next, base := a.split, a.split.Baseline()
 	switch {
@@ -177,11 +209,9 @@ func (a *actor) lost(r *release, cause string) {
 		next = a.split
 	case r.ID == base && a.live != nil:
 		l, message := a.live, messageArmFailed("baseline", r.ID, cause)
-		a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
+		_ = a.takeOutCandidate(&ending{muru.Aborted, message, 0}, []muru.Event{
 			a.rolloutEvent(muru.LevelWarning, muru.RolloutAborted, muruItself, eventRollout(l.Number, message)),
 		})
-		next = muru.Split{}
-	case r.ID == base:
 		next = muru.Split{}
 	default:
 		var rest []muru.SplitArm

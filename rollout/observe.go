@@ -71,7 +71,7 @@ func (o *observation) begin(gates []muru.Gate) error {
 		}
 	}
 	o.began = a.e.clock.Now()
-	o.examiner = a.e.newExaminer(who, "", gates, o.q.MinRequests, o.nudge)
+	o.examiner = a.e.newExaminer(who, judging{least: o.q.MinRequests}, gates, o.nudge)
 	_, durations, queue := a.feed.recent.sum(o.began)
 	o.examiner.limitsFrom(durations, queue, false)
 	o.examiner.begin(opening{At: o.began, Generation: a.generation + 1, Paired: !who.Baseline.IsZero()})

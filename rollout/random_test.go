@@ -145,6 +145,38 @@ var randomCommands = []struct {
 			}
 		}))
 	}},
+	{"canary with policies", func(w *world, id muru.ReleaseID, n int) {
+		w.e.Canary(w.ctx, plan(func(q *CanaryRequest) {
+			q.Release = id
+			q.OnFail, q.OnConflict, q.Until = OnFail(n%2), OnConflict(n%3), Until(n/2%2)
+			q.Shield = n%5 == 0
+			if n%4 == 0 {
+				q.Steps = []muru.Step{{Share: muru.Share(n + 1), Shadow: true, Hold: time.Second}, {Share: 1000, Hold: time.Second}}
+			}
+		}))
+	}},
+	{"retry", func(w *world, _ muru.ReleaseID, n int) {
+		w.e.Retry(w.ctx, RetryRequest{Caller: ana, Rollout: 1 + n%5, FromStep: n % 3})
+	}},
+	{"abort any", func(w *world, _ muru.ReleaseID, n int) {
+		w.e.Abort(w.ctx, RolloutRequest{Caller: ana, Rollout: 1 + n%5})
+	}},
+	{"deploy that supersedes", func(w *world, _ muru.ReleaseID, n int) {
+		go w.e.Deploy(w.ctx, DeployRequest{Caller: ana, App: "shop", OnConflict: OnConflict(1 + n%2)})
+	}},
+	{"copies", func(w *world, _ muru.ReleaseID, n int) {
+		if r, ok := w.edge.Routing("shop"); ok && r.Shadow != nil {
+			for i := range n {
+				user := w.edge.Begin(r.Split.Baseline())
+				user.Status, user.Duration = 200, time.Millisecond
+				shadow := user
+				if shadow.Release = r.Shadow.Release; i%9 == 8 {
+					shadow.Status = 500
+				}
+				w.edge.Sink("shop").Pair(user, shadow)
+			}
+		}
+	}},
 	{"good traffic", func(w *world, _ muru.ReleaseID, n int) {
 		if r, ok := w.edge.Routing("shop"); ok {
 			for _, arm := range r.Split.Arms {

@@ -21,9 +21,9 @@ import (
 // hostile until it is decoded: unknown fields, another version, names and
 // numbers that cannot be are refused.
 //
-// What a release is given in its environment and a route's preview secret are
-// part of the plan and are stored as they are: the file is readable by its
-// owner only. Nothing else that is secret is stored.
+// What a release is given in its environment, a route's preview secret and the
+// address of a gate's store are part of the plan and are stored as they are:
+// the file is readable by its owner only. Nothing else that is secret is stored.
 const recordVersion = 1
 
 // The keys. Numbers have a fixed width, so that their order is that of the
@@ -149,6 +149,14 @@ func parseName[T named](name string) (T, error) {
 		}
 	}
 	return 0, fmt.Errorf("%.40q is not a %T", name, T(0))
+}
+
+// parsePolicy is parseName for policies, whose first is left out of records.
+func parsePolicy[T named](name string) (T, error) {
+	if name == "" {
+		return 0, nil
+	}
+	return parseName[T](name)
 }
 
 // checkNumber refuses what cannot be the number of a release or rollout; 0

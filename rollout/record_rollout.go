@@ -21,7 +21,12 @@ type rolloutRecord struct {
 	Gates       []gateRecord `json:"gates"`
 	Approve     string       `json:"approve"`
 	OnNoData    string       `json:"on_no_data"`
+	OnFail      string       `json:"on_fail,omitempty"`
+	Until       string       `json:"until,omitempty"`
+	Shield      bool         `json:"shield,omitempty"`
+	FromStep    int          `json:"from_step,omitempty"`
 	Judge       string       `json:"judge"`
+	Alpha       float64      `json:"alpha,omitempty"` // percent
 	MinRequests int          `json:"min_requests"`
 	Deadline    span         `json:"deadline,omitempty"`
 
@@ -30,6 +35,8 @@ type rolloutRecord struct {
 	Share    muru.Share      `json:"share"`              // the candidate's; of an ended one the last
 	Progress *progressRecord `json:"progress,omitempty"` // in its step; ended ones have none
 	Verdicts []verdictRecord `json:"verdicts,omitempty"`
+	Witness  *witnessRecord  `json:"witness,omitempty"`
+	Memory   []memoryRecord  `json:"memory,omitempty"` // what the judge carries on
 
 	Started time.Time  `json:"started"`
 	Ended   *time.Time `json:"ended,omitempty"`
@@ -40,8 +47,9 @@ type rolloutRecord struct {
 
 // stepRecord is a step's plan.
 type stepRecord struct {
-	Share muru.Share `json:"share"`
-	Hold  span       `json:"hold"`
+	Share  muru.Share `json:"share"`
+	Shadow bool       `json:"shadow,omitempty"`
+	Hold   span       `json:"hold"`
 }
 
 // progressRecord is how far a live rollout is in its step.
@@ -53,7 +61,18 @@ type progressRecord struct {
 	Requests int    `json:"requests,omitempty"`
 	Unproven bool   `json:"unproven,omitempty"`
 	NoData   bool   `json:"no_data,omitempty"`
+	Frozen   bool   `json:"frozen,omitempty"`
 	Await    string `json:"await,omitempty"`
+}
+
+// witnessRecord is what the verdicts were said from, beside their numbers.
+type witnessRecord struct {
+	Step             int  `json:"step"`
+	Window           span `json:"window"`
+	Clients          int  `json:"clients"`
+	CandidateClients int  `json:"candidate_clients"`
+	Paired           bool `json:"paired"`
+	Least            int  `json:"least"`
 }
 
 type gateRecord struct {
@@ -63,6 +82,9 @@ type gateRecord struct {
 	Ratio    float64        `json:"ratio,omitempty"`
 	Paths    []string       `json:"paths,omitempty"`
 	Body     string         `json:"body,omitempty"`
+	Header   string         `json:"header,omitempty"`
+	URL      string         `json:"url,omitempty"`
+	Query    string         `json:"query,omitempty"`
 	Within   span           `json:"within,omitempty"`
 	Every    span           `json:"every,omitempty"`
 	Failures int            `json:"failures,omitempty"`
@@ -73,21 +95,34 @@ func (l *live) record() rolloutRecord {
 	r := rolloutRecord{
 		V: recordVersion, App: l.Candidate.App, Candidate: l.Candidate.Number, Baseline: l.Baseline.Number,
 		Approve: l.plan.Approve.String(), OnNoData: l.plan.OnNoData.String(), Judge: l.plan.Judge,
-		MinRequests: l.plan.MinRequests, Deadline: span(l.plan.Deadline),
+		Alpha: l.plan.Alpha, MinRequests: l.plan.MinRequests, Deadline: span(l.plan.Deadline),
 		State: l.State.String(), Message: shorten(l.Message), Share: l.Share,
 		Started: l.Started, By: l.By, Run: l.Run, Key: l.caller.Key,
+		Shield: l.plan.Shield, FromStep: l.plan.FromStep,
+	}
+	if l.plan.OnFail != OnFailRollback {
+		r.OnFail = l.plan.OnFail.String()
+	}
+	if l.plan.Until != UntilHold {
+		r.Until = l.plan.Until.String()
 	}
 	for _, s := range l.Steps {
-		r.Steps = append(r.Steps, stepRecord{s.Share, span(s.Hold)})
+		r.Steps = append(r.Steps, stepRecord{s.Share, s.Shadow, span(s.Hold)})
 	}
 	for _, g := range l.Gates {
 		r.Gates = append(r.Gates, gateRecord{
-			Name: g.Name, Kind: g.Kind.String(), Max: newMeasureRecord(g.Max), Ratio: g.Ratio, Paths: g.Paths, Body: g.Body,
+			Name: g.Name, Kind: g.Kind.String(), Max: newMeasureRecord(g.Max), Ratio: g.Ratio, Paths: g.Paths, Body: g.Body, Header: g.Header, URL: g.URL, Query: g.Query,
 			Within: span(g.Within), Every: span(g.Every), Failures: g.Failures,
 		})
 	}
 	for _, v := range l.Verdicts {
 		r.Verdicts = append(r.Verdicts, newVerdictRecord(v))
+	}
+	if w := l.witness; w.step > 0 {
+		r.Witness = &witnessRecord{w.step, span(w.window), w.all, w.candidate, w.paired, w.least}
+	}
+	for _, m := range l.remembered() {
+		r.Memory = append(r.Memory, newMemoryRecord(m))
 	}
 	if !l.Ended.IsZero() {
 		r.Ended = &l.Ended
@@ -95,7 +130,7 @@ func (l *live) record() rolloutRecord {
 	if l.Step != nil {
 		r.Progress = &progressRecord{
 			Step: l.Step.Number, Swapped: l.swapped || l.owed, Held: span(l.held), Spent: span(l.spent),
-			Requests: l.Step.Requests, Unproven: l.unproven, NoData: l.noData, Await: l.awaitNext,
+			Requests: l.Step.Requests, Unproven: l.unproven, NoData: l.noData, Frozen: l.frozen, Await: l.awaitNext,
 		}
 	}
 	return r
@@ -141,6 +176,19 @@ func decodeRollout(number int, text []byte) (*live, error) {
 		}
 		l.Verdicts = append(l.Verdicts, verdict)
 	}
+	if w := r.Witness; w != nil {
+		if w.Step < 1 || w.Step > len(l.Steps) || w.CandidateClients < 0 || w.Clients < w.CandidateClients {
+			return nil, fmt.Errorf("witness: step %d, %d of %d clients", w.Step, w.CandidateClients, w.Clients)
+		}
+		l.witness = witness{w.Step, time.Duration(w.Window), w.CandidateClients, w.Clients, w.Paired, w.Least}
+	}
+	for _, m := range r.Memory {
+		memory, err := m.memory()
+		if err != nil {
+			return nil, fmt.Errorf("memory of %.40q: %w", m.Gate, err)
+		}
+		l.memory = append(l.memory, memory)
+	}
 	return l, l.takeProgress(r.Progress)
 }
 
@@ -160,7 +208,17 @@ func (r rolloutRecord) check() error {
 // plan returns what canary was asked for, with the gates' functions missing.
 func (r rolloutRecord) plan(candidate muru.ReleaseID) (q CanaryRequest, err error) {
 	q = CanaryRequest{
-		Release: candidate, Judge: r.Judge, MinRequests: r.MinRequests, Deadline: time.Duration(r.Deadline),
+		Release: candidate, Judge: r.Judge, Alpha: r.Alpha, MinRequests: r.MinRequests, Deadline: time.Duration(r.Deadline),
+		Shield: r.Shield, FromStep: r.FromStep,
+	}
+	if q.OnFail, err = parsePolicy[OnFail](r.OnFail); err != nil {
+		return q, fmt.Errorf("on_fail: %w", err)
+	}
+	if q.Until, err = parsePolicy[Until](r.Until); err != nil {
+		return q, fmt.Errorf("until: %w", err)
+	}
+	if r.FromStep < 0 || r.FromStep > len(r.Steps) {
+		return q, fmt.Errorf("from_step: %d of %d", r.FromStep, len(r.Steps))
 	}
 	if q.Approve, err = parseName[muru.Approve](r.Approve); err != nil {
 		return q, fmt.Errorf("approve: %w", err)
@@ -169,7 +227,7 @@ func (r rolloutRecord) plan(candidate muru.ReleaseID) (q CanaryRequest, err erro
 		return q, fmt.Errorf("on_no_data: %w", err)
 	}
 	for _, s := range r.Steps {
-		q.Steps = append(q.Steps, muru.Step{Share: s.Share, Hold: time.Duration(s.Hold)})
+		q.Steps = append(q.Steps, muru.Step{Share: s.Share, Shadow: s.Shadow, Hold: time.Duration(s.Hold)})
 	}
 	if err := checkSteps(q); err != nil {
 		return q, err
@@ -198,7 +256,7 @@ func (r gateRecord) gate(i int) (muru.Gate, error) {
 		return muru.Gate{}, fmt.Errorf("gates[%d]: %w", i, err)
 	}
 	g := muru.Gate{
-		Name: r.Name, Kind: kind, Max: limit, Ratio: r.Ratio, Paths: r.Paths, Body: r.Body,
+		Name: r.Name, Kind: kind, Max: limit, Ratio: r.Ratio, Paths: r.Paths, Body: r.Body, Header: r.Header, URL: r.URL, Query: r.Query,
 		Within: time.Duration(r.Within), Every: time.Duration(r.Every), Failures: r.Failures,
 	}
 	if kind == muru.GateCheck {
@@ -213,7 +271,7 @@ func (r gateRecord) gate(i int) (muru.Gate, error) {
 // takeProgress sets where in its steps a live rollout is.
 func (l *live) takeProgress(p *progressRecord) error {
 	switch {
-	case !l.Live():
+	case !l.Live() || l.State == muru.Queued:
 		return nil
 	case p == nil || p.Step < 1 || p.Step > len(l.Steps):
 		return fmt.Errorf("progress: a rollout that is %s has a step", l.State)
@@ -224,6 +282,6 @@ func (l *live) takeProgress(p *progressRecord) error {
 	l.held, l.spent = time.Duration(p.Held), time.Duration(p.Spent)
 	step.Elapsed, step.Requests = min(l.held, step.Hold), p.Requests
 	l.Step, l.owed = &step, p.Swapped
-	l.unproven, l.noData, l.awaitNext = p.Unproven, p.NoData, p.Await
+	l.unproven, l.noData, l.frozen, l.awaitNext = p.Unproven, p.NoData, p.Frozen, p.Await
 	return nil
 }

@@ -60,12 +60,14 @@ func wholeRollout(state muru.RolloutState) *live {
 	l := &live{
 		Rollout: muru.Rollout{
 			Number: 4, Candidate: rel(6), Baseline: rel(5), State: state, Share: 1000, Message: "lunch",
-			Steps: []muru.Step{{Number: 1, Of: 2, Share: 1000, Hold: 30 * time.Second}, {Number: 2, Of: 2, Share: 5000, Hold: time.Minute}},
+			Steps: []muru.Step{{Number: 1, Of: 2, Share: 1000, Shadow: true, Hold: 30 * time.Second}, {Number: 2, Of: 2, Share: 5000, Hold: time.Minute}},
 			Gates: []muru.Gate{
 				{Name: muru.Gate5xx, Max: muru.PercentOf(1), Ratio: 1.5},
 				{Name: muru.GateP95, Ratio: 1},
 				{Name: muru.GateProbe, Ratio: 1, Paths: []string{"/healthz"}, Body: "^ok$", Within: time.Second, Every: 5 * time.Second, Failures: 3},
 				{Name: "carts", Kind: muru.GateCheck, Ratio: 1},
+				{Name: "carts lost", Kind: muru.GateHeader, Ratio: 1, Header: "X-Cart-Lost", Max: muru.PercentOf(0.1)},
+				{Name: "load", Kind: muru.GateQuery, Ratio: 1, URL: "http://store:9090", Query: "up", Max: muru.NumberOf(0.5), Within: time.Second, Every: 5 * time.Second},
 			},
 			Verdicts: []muru.Verdict{{
 				Gate: muru.Gate5xx, Result: muru.Fail, Candidate: muru.PercentOf(22), Baseline: muru.PercentOf(0.5), Limit: muru.PercentOf(1),
@@ -77,15 +79,21 @@ func wholeRollout(state muru.RolloutState) *live {
 		caller: Caller{Run: 7, Key: "7/0/2", By: "run 7"}, bad: map[string]bool{}, bothBad: map[string]bool{},
 	}
 	l.plan = CanaryRequest{
-		Caller: l.caller, Release: rel(6), Approve: muru.ApproveEachStep, OnNoData: muru.NoDataRollback, Judge: "threshold",
-		MinRequests: 100, Deadline: 10 * time.Minute, Gates: l.Gates,
+		Caller: l.caller, Release: rel(6), Approve: muru.ApproveEachStep, OnNoData: muru.NoDataRollback, Judge: "sequential",
+		Alpha: 0.5, OnFail: OnFailFreeze, Until: UntilConfident, Shield: true, FromStep: 1, MinRequests: 100, Deadline: 10 * time.Minute, Gates: l.Gates,
 	}
 	for _, s := range l.Steps {
-		l.plan.Steps = append(l.plan.Steps, muru.Step{Share: s.Share, Hold: s.Hold})
+		l.plan.Steps = append(l.plan.Steps, muru.Step{Share: s.Share, Shadow: s.Shadow, Hold: s.Hold})
 	}
+	l.witness = witness{step: 1, window: 40 * time.Second, candidate: 81, all: 800, paired: true, least: 1}
+	l.memory = []memory{{
+		gate: muru.Gate5xx, tallies: []tally{{1000, 3, 1}, {5000, 0, 2}}, peak: 4.25, total: total{22, 100, 5, 1000},
+		clients: (&eventClients{seen: map[uint32]struct{}{7: {}, 9: {}}}).digest(),
+	}, {gate: muru.GateP95}}
 	if l.Live() {
+		l.frozen = true
 		l.held, l.spent, l.unproven, l.noData, l.awaitNext, l.owed = 12*time.Second, 15*time.Second, true, true, "promotion", true
-		l.Step = &muru.Step{Number: 1, Of: 2, Share: 1000, Hold: 30 * time.Second, Elapsed: 12 * time.Second, Requests: 80}
+		l.Step = &muru.Step{Number: 1, Of: 2, Share: 1000, Shadow: true, Hold: 30 * time.Second, Elapsed: 12 * time.Second, Requests: 80}
 	} else {
 		l.Ended = at.Add(time.Minute)
 	}
@@ -199,7 +207,13 @@ func TestRecordsThatMuruDoesNotWriteAreRefused(t *testing.T) {
 		{"a release twice", "app", `"release":5,"share":9000`, `"release":6,"share":9000`, "shop@r6 is in it twice"},
 		{"a key that is none", "app", `"cookie:sid"`, `"cake"`, `"cake" is not a key`},
 		{"a step that is not there", "rollout", `"step":1`, `"step":3`, "a rollout that is paused has a step"},
-		{"steps that go down", "rollout", `{"share":5000`, `{"share":500`, "steps[1]: 5% is not above 10%"},
+		{"steps that go down", "rollout", `"share":1000,"shadow":true,"hold"`, `"share":6000,"hold"`, "steps[1]: 50% is not above 60%"},
+		{"events under a share that says nothing", "rollout", `{"share":1000,"candidate":3`, `{"share":10000,"candidate":3`, "memory of \"5xx\": 3 and 1 events under a share of 10000"},
+		{"fewer events than none", "rollout", `"candidate":3,"baseline":1`, `"candidate":-3,"baseline":1`, "memory of \"5xx\": -3 and 1 events under a share of 1000"},
+		{"evidence below nothing", "rollout", `"peak":4.25`, `"peak":-4.25`, "memory of \"5xx\": a peak of -4.25"},
+		{"clients that are none", "rollout", `"clients":"AAAAAAcAAAAJ"`, `"clients":"AAAAAAcAAAA"`, "memory of \"5xx\": clients: "},
+		{"a policy that is none", "rollout", `"on_fail":"freeze"`, `"on_fail":"burn"`, `on_fail: "burn" is not a rollout.OnFail`},
+		{"more clients than all", "rollout", `"candidate_clients":81`, `"candidate_clients":810`, "witness: step 1, 810 of 800 clients"},
 		{"a gate that is none", "rollout", `"name":"p95"`, `"name":"p42"`, `muru measures no "p42"`},
 		{"a gate twice", "rollout", `"name":"p95"`, `"name":"5xx"`, `gates[1]: "5xx" is named twice`},
 		{"a name that is none", "rollout", `"app":"shop"`, `"app":"../x"`, `"../x" is not an app name`},

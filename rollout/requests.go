@@ -38,6 +38,9 @@ type DeployRequest struct {
 	App  string
 	Plan muru.ReleasePlan
 	Hold bool
+	// OnConflict says what to do about a live rollout; it does not matter to a
+	// release that is held.
+	OnConflict OnConflict
 }
 
 // SplitRequest sets shares by hand; the rest is the baseline's. No shares
@@ -72,10 +75,25 @@ type CanaryRequest struct {
 	Steps       []muru.Step // Share and Hold; Number and Of are filled in
 	Gates       []muru.Gate // beside the default ones; naming one of those replaces it
 	Approve     muru.Approve
-	Judge       string // "threshold", the only one; empty is that too
+	Judge       string  // "sequential" or "threshold"; empty is sequential
+	Alpha       float64 // sequential: false alarms of one gate over all of the rollout, in percent; 0 is 1%
 	MinRequests int
 	Deadline    time.Duration // per step, from its start; 0: hold + 10m
 	OnNoData    muru.NoData
+	OnFail      OnFail
+	OnConflict  OnConflict
+	Until       Until
+	FromStep    int  // the step to begin with; 0 is 1. See [Engine.Retry]
+	Shield      bool // the baseline answers in the place of the candidate's failures: see [muru.Routing]
+}
+
+// judging is how the rollout is judged.
+func (q CanaryRequest) judging() judging {
+	least := max(1, q.MinRequests)
+	if q.Until == UntilConfident {
+		least = 1 // the proof decides whether there were enough
+	}
+	return judging{q.Judge, q.Alpha, least}
 }
 
 // ObserveRequest is the judge without the hands.
@@ -124,7 +142,7 @@ func NewCanary(release muru.ReleaseID) CanaryRequest {
 	return CanaryRequest{
 		Release:     release,
 		Steps:       []muru.Step{{Share: 1000, Hold: 30 * time.Second}, {Share: 5000, Hold: 30 * time.Second}},
-		Judge:       "threshold",
+		Judge:       "sequential",
 		MinRequests: 100,
 	}
 }

@@ -158,12 +158,15 @@ func (k *keeper) takeRollout(kv store.KV) error {
 	switch {
 	case a == nil:
 		return fmt.Errorf("there is no app %q", l.Candidate.App)
+	case l.State == muru.Queued:
+		a.queue = append(a.queue, l)
 	case l.Live() && a.live != nil:
 		return fmt.Errorf("%s has rollout %d live as well", a.name, a.live.Number)
 	case l.Live():
 		a.live = l
 	default:
 		a.ended = append(a.ended, l.Rollout)
+		a.past[n] = l
 	}
 	a.dirty.mods[kv.Key] = kv.Mod
 	k.e.rollouts[n], k.e.last = a, n // the keys are in order

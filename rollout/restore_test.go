@@ -124,7 +124,34 @@ func TestDrainingReleaseIsWarmAfterARestart(t *testing.T) {
 	})
 }
 
-func TestBaselineThatDoesNotStartAgainFails(t *testing.T) {
+func TestBaselineThatDoesNotStartAgainIsTriedAgain(t *testing.T) {
+	inDurableWorld(t, func(w *world) {
+		w.deploy(false)
+		w.deploy(false)
+		time.Sleep(time.Second)
+		mounted := time.Now().Add(25 * time.Second)
+		w.host.StartFunc = func(_ context.Context, r muru.Release) (muru.Backend, error) {
+			if r.ID.Number == 2 && time.Now().Before(mounted) {
+				return nil, errors.New("no such directory")
+			}
+			return rollouttest.Answering(200, ""), nil
+		}
+		w.restart()
+		app, _ := w.e.AppNamed("shop")
+		if w.state(2) != muru.Serving || app.Baseline != 2 {
+			t.Errorf("r2 is %s, the baseline r%d", w.state(2), app.Baseline)
+		}
+		time.Sleep(31 * time.Second)
+		w.expectEvents("release.failed",
+			"shop@r2 failed to start: no such directory; next try in 10s",
+			"shop@r2 failed to start: no such directory; next try in 20s")
+		if r, _ := w.edge.Routing("shop"); r.Backends[rel(2)] == nil {
+			t.Error("r2 does not answer although it could start")
+		}
+	})
+}
+
+func TestBaselineThatDoesNotStartAgainCanBeReplaced(t *testing.T) {
 	inDurableWorld(t, func(w *world) {
 		w.deploy(false)
 		w.deploy(false)
@@ -136,14 +163,12 @@ func TestBaselineThatDoesNotStartAgainFails(t *testing.T) {
 			return rollouttest.Answering(200, ""), nil
 		}
 		w.restart()
-		app, _ := w.e.AppNamed("shop")
-		if w.state(2) != muru.FailedToStart || len(app.Split.Arms) != 0 || app.Baseline != 0 {
-			t.Errorf("r2 is %s, %v", w.state(2), app.Split)
-		}
-		w.expectEvents("release.failed", "shop@r2 failed to start: port taken")
-		w.host.StartFunc = nil
 		if _, _, err := w.e.Rollback(w.ctx, RollbackRequest{Caller: ana, App: "shop"}); err != nil || w.state(1) != muru.Serving {
 			t.Error(err, w.state(1))
+		}
+		time.Sleep(time.Minute)
+		if w.state(2) != muru.FailedToStart {
+			t.Errorf("r2 is %s", w.state(2))
 		}
 	})
 }

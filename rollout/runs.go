@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,8 +155,19 @@ func (e *Engine) putBack(ctx context.Context, number int, how RunEnd) (released 
 		err := a.do(ctx, func() error {
 			if a.live != nil && a.live.Run == number {
 				n := a.live.Number
-				a.abortLive(by, reason)
-				released = append(released, releasedRollout(n))
+				if a.live.plan.OnFail == OnFailFreeze {
+					a.freeze(reason)
+					released = append(released, frozenRollout(n))
+				} else {
+					a.abortLive(by, reason)
+					released = append(released, releasedRollout(n))
+				}
+			}
+			for _, l := range slices.Clone(a.queue) {
+				if l.Run == number {
+					a.endQueued(l, by, reason)
+					released = append(released, releasedRollout(l.Number))
+				}
 			}
 			if a.splitRun == number && a.live == nil && len(a.split.Arms) > 1 {
 				next, _ := muru.NewSplit("", a.split.Baseline())

@@ -122,7 +122,7 @@ func (a *actor) promote(r *release, q ReleaseRequest) (Report, error) {
 		return reportPromoted(r.ID, old), err
 	}
 	l := a.live
-	message := messagePromotedBy(q.who(), l.Share, l.Step.Number, l.Step.Of, q.Reason)
+	message := messagePromotedBy(q.who(), l.at(), l.Step.Number, l.Step.Of, q.Reason)
 	number := l.Number
 	if err := a.promoteLive(q.Caller, message); err != nil {
 		return "", err

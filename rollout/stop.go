@@ -70,6 +70,12 @@ func (a *actor) mayStop(r *release) error {
 		return muru.Errorf(muru.KindRefused, "%s is being tried by rollout %d", r.ID, a.live.Number).
 			WithHint("muru rollout abort %s", a.name)
 	}
+	for _, l := range a.queue {
+		if l.Candidate == r.ID {
+			return muru.Errorf(muru.KindRefused, "%s is to be tried by rollout %d", r.ID, l.Number).
+				WithHint("muru rollout abort %d", l.Number)
+		}
+	}
 	switch r.State {
 	case muru.Serving:
 		return muru.Errorf(muru.KindRefused, "%s is serving", r.ID).WithHint("promote or roll back to another release first, or stop the app: muru stop %s", a.name)
@@ -181,6 +187,7 @@ func (a *actor) running() bool {
 // switchOff takes an app out of traffic, gives up what starts, and returns
 // what to wait for until every release can be stopped.
 func (a *actor) switchOff(by Caller) (starts []<-chan struct{}) {
+	a.endQueue(by, "the app is stopped")
 	if a.live != nil {
 		a.abortLive(by, "the app is stopped")
 	}

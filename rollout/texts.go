@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,27 @@ import (
 // and {t} of the documentation are Share.String, FormatRate, FormatDuration
 // and FormatMeasured. A name like r5 stands for a release where the app is
 // already named, shop@r5 elsewhere.
+
+// A place is where a rollout is, as its texts name it: at a share, or at one
+// of which copies are made.
+type place muru.Share
+
+const placeShadow place = 1 << 20
+
+func (p place) String() string {
+	if p >= placeShadow {
+		return muru.Share(p-placeShadow).String() + " shadow"
+	}
+	return muru.Share(p).String()
+}
+
+// placeOf is where a step is.
+func placeOf(s muru.Step) place {
+	if s.Shadow {
+		return placeShadow + place(s.Share)
+	}
+	return place(s.Share)
+}
 
 // because appends a reason that somebody gave.
 func because(text, reason string) string {
@@ -27,6 +49,19 @@ func because(text, reason string) string {
 
 func textRate(name string, candidate, limit, baseline muru.Measure) string {
 	return fmt.Sprintf("%s rate %s over the limit of %s (baseline %s)", name, candidate, limit, baseline)
+}
+
+// formatEvidence prints evidence cut down, and at most a million.
+func formatEvidence(e float64) string { return strconv.Itoa(int(min(e+1e-9, 1_000_000))) }
+
+// textEvidence follows what a gate says where evidence was weighed.
+func textEvidence(v muru.Verdict) string {
+	if v.Needed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", evidence %s of %s from %d clients (baseline %d) in %d of %d requests (baseline %d of %d)",
+		formatEvidence(v.Evidence), formatEvidence(v.Needed), v.Clients, v.BaselineClients,
+		v.Count, v.Requests, v.BaselineCount, v.BaselineRequests)
 }
 
 func textCrashes(candidate, limit, baseline muru.Measure) string {
@@ -72,20 +107,54 @@ const textNoMatch = "body does not match"
 
 const messagePassed = "every step passed its gates"
 
-func messageBy(who string, s muru.Share, reason string) string {
+func messageBy(who string, s place, reason string) string {
 	return because(fmt.Sprintf("by %s at %s", who, s), reason)
 }
 
-func messagePromotedBy(who string, s muru.Share, k, m int, reason string) string {
+func messagePromotedBy(who string, s place, k, m int, reason string) string {
 	return because(fmt.Sprintf("by %s at %s in step %d of %d", who, s, k, m), reason)
 }
 
-func messageGateFailed(s muru.Share, gate string) string {
+func messageGateFailed(s place, gate string) string {
 	return fmt.Sprintf("gate failed at %s: %s", s, gate)
 }
 
-func messageNoData(s muru.Share, c, least int, after time.Duration) string {
-	return fmt.Sprintf("no data at %s: %d of %d requests after %s", s, c, least, muru.FormatMeasured(after))
+// messageNoData says what a step lacked at its deadline: its requests, or a
+// gate's verdict.
+func messageNoData(s place, missing string) string {
+	return fmt.Sprintf("no data at %s: %s", s, missing)
+}
+
+func missingRequests(c, least int, after time.Duration) string {
+	return fmt.Sprintf("%d of %d requests after %s", c, least, muru.FormatMeasured(after))
+}
+
+// missingVerdict names the gate that a step waited for, and why it has said
+// nothing.
+func missingVerdict(v muru.Verdict, after time.Duration) string {
+	what := "has no verdict"
+	if v.Result == muru.GateError {
+		what = "cannot judge"
+	}
+	return because(fmt.Sprintf("gate %s %s after %s", v.Gate, what, muru.FormatMeasured(after)), v.Message)
+}
+
+func missingOther(what string, after time.Duration) string {
+	return fmt.Sprintf("%s after %s", what, muru.FormatMeasured(after))
+}
+
+const (
+	missingProof   = "no proof that the candidate is no worse"
+	missingBalance = "the split is off"
+	missingOpen    = "open requests that could still fail a gate"
+)
+
+// messageFrozen is of a rollout that keeps its share though it should not go
+// on.
+func messageFrozen(s place, why string) string { return fmt.Sprintf("frozen at %s: %s", s, why) }
+
+func eventFrozen(number int, s place, gate, app string) string {
+	return fmt.Sprintf("rollout %d: %s; the share is kept: muru rollout resume or abort %s", number, messageGateFailed(s, gate), app)
 }
 
 func messageNotReady(after time.Duration) string {
@@ -200,179 +269,3 @@ func reportNothingToRollBack(id, serving muru.ReleaseID) Report {
 	}
 	return Report(fmt.Sprintf("%s does not serve %s: %s does", id, id.App, serving.Name()))
 }
-
-// Events.
-
-func eventAppCreated(r muru.Route) string {
-	hosts, path := "*", r.Path
-	if len(r.Hosts) > 0 {
-		hosts = strings.Join(r.Hosts, ",")
-	}
-	if path == "" {
-		path = "/"
-	}
-	return hosts + path
-}
-
-func eventAppChanged(keyword, was, is, who string) string {
-	return fmt.Sprintf("%s: %s to %s by %s", keyword, was, is, who)
-}
-
-func eventAppStopped(who string, n int) string { return fmt.Sprintf("by %s: %d releases", who, n) }
-
-func eventAppRolledBack(from, to muru.ReleaseID, who, reason string) string {
-	return because(fmt.Sprintf("from %s to %s by %s", from.Name(), to.Name(), who), reason)
-}
-
-func eventSplitChanged(s muru.Split, who string) string { return fmt.Sprintf("%s by %s", s, who) }
-
-func eventStarting(p muru.ReleasePlan) string {
-	source := p.Source
-	if p.Kind == muru.External {
-		source = p.Upstream
-	}
-	return fmt.Sprintf("%s from %s: %d workers x %d threads", p.Kind, source, p.Workers, p.Threads)
-}
-
-const eventHeld = "ready and held: not serving"
-
-func eventFailedToStart(cause string) string { return "failed to start: " + cause }
-
-func eventDraining(requests, streams, websockets int) string {
-	return fmt.Sprintf("%d requests, %d streams, %d websockets open", requests, streams, websockets)
-}
-
-func eventWarm(took time.Duration, d muru.Drained) string {
-	return fmt.Sprintf("drained in %s, cut %d requests, %d streams, %d websockets",
-		muru.FormatMeasured(took), d.Requests, d.Streams, d.WebSockets)
-}
-
-func eventStopped(who string) string { return "by " + who }
-
-func eventPromoted(id, old muru.ReleaseID, who string) string {
-	return fmt.Sprintf("100%% of %s by %s", id.App, who) + keptWarm(", ", old)
-}
-
-func eventRolloutStarted(r muru.Rollout) string {
-	plans := make([]string, len(r.Steps))
-	for i, s := range r.Steps {
-		plans[i] = s.Plan()
-	}
-	return fmt.Sprintf("rollout %d against %s: %s", r.Number, r.Baseline.Name(), strings.Join(plans, ", "))
-}
-
-func eventSlow(perMinute float64, s muru.Share, needs time.Duration, least int) string {
-	rate := fmt.Sprintf("%.0f", perMinute)
-	if perMinute < 10 {
-		rate = fmt.Sprintf("%.1f", perMinute)
-	}
-	return fmt.Sprintf("at %s requests/min a %s step needs about %s for %d requests: use probes, a higher step or traffic()",
-		rate, s, biggestUnit(needs), least)
-}
-
-// biggestUnit prints a duration in its biggest unit, cut down: 16 h.
-func biggestUnit(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	case d >= time.Minute:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
-}
-
-// eventAtStep begins the events that say what was seen in a step.
-func eventAtStep(k int, s muru.Share, text string) string {
-	return fmt.Sprintf("step %d at %s: %s", k, s, text)
-}
-
-func eventBothBad(what string, candidate, baseline, limit muru.Measure) string {
-	return fmt.Sprintf("%s %s and baseline %s are both over the limit of %s: not the candidate's fault, not rolled back",
-		what, candidate, baseline, limit)
-}
-
-func eventNoData(c, least int, after time.Duration, policy muru.NoData) string {
-	what := "asking for approval"
-	if policy == muru.NoDataRollback {
-		what = "rolling back"
-	}
-	return fmt.Sprintf("%d of %d requests after %s: %s", c, least, muru.FormatMeasured(after), what)
-}
-
-func eventGateError(gate, what string) string {
-	return fmt.Sprintf("%s: %s; asked again every second", gate, what)
-}
-
-// eventRollout is the form of most of a rollout's events.
-func eventRollout(number int, message string) string {
-	return fmt.Sprintf("rollout %d: %s", number, message)
-}
-
-func eventRolledBack(number int, message string) string {
-	return eventRollout(number, message) + "; the candidate is kept for inspection"
-}
-
-// eventApproved names what was approved, and what the gates said when they
-// were asked again: a person may go on without proof.
-func eventApproved(number int, what, who string, gates muru.Result) string {
-	return fmt.Sprintf("rollout %d: %s by %s; gates asked again: %s", number, what, who, gates)
-}
-
-func eventPaused(number int, who string, s muru.Share, reason string) string {
-	return fmt.Sprintf("rollout %d %s", number, messageBy(who, s, reason))
-}
-
-// eventRestored says that a rollout goes on after a restart.
-func eventRestored(number int, s muru.Step) string {
-	return fmt.Sprintf("rollout %d goes on after a restart: %s, %s of %s served", number, s,
-		muru.FormatMeasured(s.Elapsed), muru.FormatDuration(s.Hold))
-}
-
-// eventUnbound says that a gate has lost its function until its recipe is
-// there again; run is 0 for what no recipe started.
-func eventUnbound(number int, gate string, run int) string {
-	text := fmt.Sprintf("rollout %d: gate %s waits for its recipe", number, gate)
-	if run != 0 {
-		text += fmt.Sprintf(", run %d", run)
-	}
-	return text
-}
-
-func eventDiskFull(path string) string {
-	if path == "" {
-		path = "the state"
-	}
-	return path + ": changes are refused, traffic goes on"
-}
-
-// Restarts.
-
-const (
-	causeStoppedWhileStarting = "muru stopped while it started"
-	messageStoppedWhileDrain  = "muru stopped while it drained"
-)
-
-func messageArmFailed(which string, id muru.ReleaseID, cause string) string {
-	return fmt.Sprintf("%s %s did not start again: %s", which, id.Name(), cause)
-}
-
-func eventRunStarted(file, args, who string) string {
-	if args != "" {
-		file += " " + args
-	}
-	return file + " by " + who
-}
-
-func eventRunFinished(took time.Duration) string { return "in " + muru.FormatMeasured(took) }
-
-// eventRunEnded is run.failed and run.cancelled: why, and what was put back.
-func eventRunEnded(why string, released []string) string {
-	why, _, _ = strings.Cut(why, "\n")
-	if len(released) == 0 {
-		return why
-	}
-	return why + "; " + strings.Join(released, ", ")
-}
-
-func releasedRollout(number int) string { return fmt.Sprintf("aborted rollout %d", number) }
-func releasedSplit(app string) string   { return app + " split put back" }

@@ -20,6 +20,8 @@ import (
 type threshold struct {
 	who   arms
 	gates []muru.Gate // those it measures
+	rated []rated     // those of them that are rates, in their order
+	marks []string    // headers of the header gates, in the order of gates
 	least int         // requests of the candidate it needs, at least 1
 	wake  func()
 
@@ -38,16 +40,43 @@ type limit struct {
 	after   time.Duration // 0: not known yet
 }
 
+// rated is a gate on how many of the requests were events: failures, slow
+// ones, or ones that the app marked.
+type rated struct {
+	gate    muru.Gate
+	percent float64 // of requests that may be
+	limit   int     // index of the limit it counts by, -1
+	mark    int     // index of the mark it counts, -1
+}
+
+// events counts the gate's events in c.
+func (r rated) events(c counts) int {
+	switch {
+	case r.limit >= 0:
+		return c.slow[r.limit]
+	case r.mark >= 0:
+		return c.marked[r.mark]
+	}
+	return c.class[5]
+}
+
 func newThreshold(who arms, gates []muru.Gate, least int, wake func()) *threshold {
 	t := &threshold{who: who, least: max(1, least), wake: wake}
 	for _, g := range gates {
-		if g.Kind != muru.GateBuiltin || g.Name == muru.GateProbe {
+		percent, of, timed := slowPercent(g.Name)
+		switch {
+		case g.Kind == muru.GateHeader:
+			t.rated = append(t.rated, rated{g, g.Max.Value, -1, len(t.marks)})
+			t.marks = append(t.marks, g.Header)
+		case g.Kind != muru.GateBuiltin || g.Name == muru.GateProbe:
 			continue
+		case timed:
+			t.rated = append(t.rated, rated{g, percent, len(t.limits), -1})
+			t.limits = append(t.limits, limit{g, of, percent, g.Max.Duration()})
+		case g.Name != muru.GateCrashes:
+			t.rated = append(t.rated, rated{g, g.Max.Value, -1, -1})
 		}
 		t.gates = append(t.gates, g)
-		if percent, of, ok := slowPercent(g.Name); ok {
-			t.limits = append(t.limits, limit{g, of, percent, g.Max.Duration()})
-		}
 	}
 	t.Begin(opening{Generation: ^uint64(0)}) // counts nothing until it is begun
 	return t
@@ -57,9 +86,13 @@ func newThreshold(who arms, gates []muru.Gate, least int, wake func()) *threshol
 func (t *threshold) Begin(o opening) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.begin(o)
+}
+
+func (t *threshold) begin(o opening) {
 	t.opening = o
-	t.candidate = newArm(t.who.Candidate, len(t.limits))
-	t.baseline = newArm(t.who.Baseline, len(t.limits))
+	t.candidate = newArm(t.who.Candidate, len(t.limits), t.marks)
+	t.baseline = newArm(t.who.Baseline, len(t.limits), t.marks)
 }
 
 // arm returns the arm that counts a fact, nil if it belongs to none.
@@ -69,7 +102,7 @@ func (t *threshold) arm(f muru.Fact) *arm {
 		return nil
 	case f.Release == t.who.Candidate:
 		return t.candidate
-	case f.Release == t.who.Baseline && t.opening.Paired:
+	case f.Release == t.who.Baseline && t.opening.Paired && !t.opening.Shadow:
 		return t.baseline
 	}
 	return nil
@@ -78,39 +111,71 @@ func (t *threshold) arm(f muru.Fact) *arm {
 // Done implements [muru.Sink].
 func (t *threshold) Done(f muru.Fact) {
 	t.mu.Lock()
-	a := t.arm(f)
-	before := t.candidate.step.requests
-	if a != nil {
-		a.done(f, f.Arrived.Add(f.Duration))
-	}
-	crossed := t.crossed(before, a)
+	crossed := t.done(f)
 	t.mu.Unlock()
 	if crossed {
 		t.wake()
 	}
 }
 
+// done counts a request, and reports whether something may be decided.
+func (t *threshold) done(f muru.Fact) (crossed bool) {
+	a := t.arm(f)
+	if a == nil {
+		return false
+	}
+	before := t.candidate.step.requests
+	a.done(f, f.Arrived.Add(f.Duration))
+	return t.crossed(before, a)
+}
+
 // Overdue implements [muru.Sink].
 func (t *threshold) Overdue(f muru.Fact, th muru.Threshold) {
 	t.mu.Lock()
-	a := t.arm(f)
-	before := t.candidate.step.requests
-	if a != nil {
-		var gates []int
-		for i, l := range t.limits {
-			if l.of == th.Of && l.after == th.After {
-				gates = append(gates, i)
-			}
-		}
-		if gates != nil {
-			a.overdue(f, gates, f.Arrived.Add(th.After))
-		}
-	}
-	crossed := t.crossed(before, a)
+	crossed := t.overdue(f, th)
 	t.mu.Unlock()
 	if crossed {
 		t.wake()
 	}
+}
+
+func (t *threshold) overdue(f muru.Fact, th muru.Threshold) (crossed bool) {
+	a := t.arm(f)
+	if a == nil {
+		return false
+	}
+	before := t.candidate.step.requests
+	var gates []int
+	for i, l := range t.limits {
+		if l.of == th.Of && l.after == th.After {
+			gates = append(gates, i)
+		}
+	}
+	if gates != nil {
+		a.overdue(f, gates, f.Arrived.Add(th.After))
+	}
+	return t.crossed(before, a)
+}
+
+// Pair implements [muru.Sink]: both are requests of the window.
+func (t *threshold) Pair(user, shadow muru.Fact) {
+	t.mu.Lock()
+	crossed := t.pair(user, shadow)
+	t.mu.Unlock()
+	if crossed {
+		t.wake()
+	}
+}
+
+func (t *threshold) pair(user, shadow muru.Fact) (crossed bool) {
+	if user.Generation < t.opening.Generation || !t.opening.Shadow ||
+		user.Release != t.who.Baseline || shadow.Release != t.who.Candidate {
+		return false
+	}
+	before := t.candidate.step.requests
+	t.baseline.paired(user, t.limits)
+	t.candidate.paired(shadow, t.limits)
+	return t.crossed(before, t.candidate)
 }
 
 // crossed reports whether something may have been decided: the candidate's
@@ -133,6 +198,21 @@ func (t *threshold) Harm(id muru.ReleaseID, _ muru.Harm) {
 	t.mu.Unlock()
 	t.wake()
 }
+
+// Marks implements [judge].
+func (t *threshold) Marks() []string { return t.marks }
+
+// Told implements [judge].
+func (t *threshold) Told() []memory { return nil }
+
+// Memory implements [judge]: there is nothing that this one carries on.
+func (t *threshold) Memory(bool) []memory { return nil }
+
+// Recall implements [judge].
+func (t *threshold) Recall([]memory) {}
+
+// Confident implements [judge]: comparing rates proves nothing.
+func (t *threshold) Confident() bool { return false }
 
 // Thresholds implements [judge].
 func (t *threshold) Thresholds() []muru.Threshold {
@@ -192,4 +272,18 @@ func (t *threshold) Window(now time.Time) muru.Window {
 		w.Baseline = &b
 	}
 	return w
+}
+
+// Balance implements [judge].
+func (t *threshold) Balance() (candidate, all int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.candidate.minted, t.candidate.minted + t.baseline.minted
+}
+
+// Shielded implements [judge].
+func (t *threshold) Shielded() (failures, shielded int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.candidate.failed, t.candidate.shielded
 }

@@ -16,51 +16,77 @@ type stretch struct {
 func (t *threshold) Verdicts(now time.Time) []muru.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	stretches := t.stretches(now)
+	return t.each(now, func(r rated) muru.Verdict { return t.worst(r, stretches, now) })
+}
+
+// stretches returns the window, and its last five minutes if they have the
+// minimum of requests.
+func (t *threshold) stretches(now time.Time) []stretch {
 	longest := time.Duration(0)
 	for _, l := range t.limits {
 		longest = max(longest, l.after)
 	}
 	t.candidate.sweep(longest, now)
 	t.baseline.sweep(longest, now)
-	stretches := []stretch{{t.candidate.step, t.baseline.step}}
+	all := []stretch{{t.candidate.step, t.baseline.step}}
 	if now.Sub(t.opening.At) > recentWindow {
 		if c := t.candidate.recent(now); c.requests >= t.least {
-			stretches = append(stretches, stretch{c, t.baseline.recent(now)})
+			all = append(all, stretch{c, t.baseline.recent(now)})
 		}
 	}
+	return all
+}
+
+// each returns the verdicts of all gates: crashes, and what judge says of
+// those that are rates.
+func (t *threshold) each(now time.Time, judge func(rated) muru.Verdict) []muru.Verdict {
 	var all []muru.Verdict
-	timeGate := 0
+	next := 0
 	for _, g := range t.gates {
-		i := timeGate
-		_, _, timed := slowPercent(g.Name)
-		if timed {
-			timeGate++
-		}
-		switch {
-		case g.Name == muru.GateCrashes:
+		if g.Name == muru.GateCrashes && g.Kind == muru.GateBuiltin {
 			all = append(all, t.crashes(g, now))
-		case t.opening.Dark:
-			// Nobody is sent to the candidate: there is nothing to rate.
-		case timed:
-			all = append(all, t.worst(g, stretches, now, func(s stretch) muru.Verdict { return t.timed(i, s, now) }))
-		default:
-			all = append(all, t.worst(g, stretches, now, func(s stretch) muru.Verdict { return t.rate(g, s) }))
+			continue
 		}
+		r := t.rated[next]
+		next++
+		if t.opening.Dark {
+			continue // nobody is sent to the candidate: there is nothing to rate
+		}
+		v := judge(r)
+		v.Gate, v.At = g.Name, now
+		all = append(all, v)
 	}
 	return all
 }
 
 // worst judges a gate over each stretch: the first that fails, or else the
 // whole window's verdict.
-func (t *threshold) worst(g muru.Gate, all []stretch, now time.Time, judge func(stretch) muru.Verdict) muru.Verdict {
-	verdict := judge(all[0])
+func (t *threshold) worst(r rated, all []stretch, now time.Time) muru.Verdict {
+	verdict, over, known := t.measure(r, all[0], now)
+	if !known || t.candidate.step.requests < t.least {
+		return verdict // no data
+	}
+	if verdict.Result = muru.Pass; over {
+		return failed(r, verdict)
+	}
 	for _, s := range all[1:] {
-		if v := judge(s); v.Result == muru.Fail && verdict.Result != muru.Fail {
-			verdict = v
+		if v, over, _ := t.measure(r, s, now); over {
+			return failed(r, v)
 		}
 	}
-	verdict.Gate, verdict.At = g.Name, now
 	return verdict
+}
+
+// failed makes a verdict one that fails, and words it.
+func failed(r rated, v muru.Verdict) muru.Verdict {
+	v.Result = muru.Fail
+	if r.limit >= 0 {
+		v.Message = textTime(r.gate.Name, v.Candidate, v.Limit, v.Baseline)
+	} else {
+		v.Message = textRate(r.gate.Name, v.Candidate, v.Limit, v.Baseline)
+	}
+	return v
 }
 
 // crashes judges the gate that needs no minimum.
@@ -78,37 +104,40 @@ func (t *threshold) crashes(g muru.Gate, now time.Time) muru.Verdict {
 	return v
 }
 
-// rate judges the part of requests answered with a 5xx.
-func (t *threshold) rate(g muru.Gate, s stretch) muru.Verdict {
-	v := t.proportion(s, s.candidate.class[5], s.baseline.class[5], g.Max.Value, g.Ratio)
-	v.Limit = g.Max
-	if v.Requests > 0 {
-		v.Candidate = muru.PercentOf(100 * float64(v.Count) / float64(v.Requests))
+// measure returns what a gate comes to over a stretch, without a result, and
+// whether the candidate is over the limit and worse than the baseline there.
+// known is false while a time gate has no limit yet.
+func (t *threshold) measure(r rated, s stretch, now time.Time) (v muru.Verdict, over, known bool) {
+	x, n, y, m := r.events(s.candidate), s.candidate.requests, r.events(s.baseline), s.baseline.requests
+	v = muru.Verdict{Count: x, Requests: n, BaselineCount: y, BaselineRequests: m, Limit: r.gate.Max}
+	if r.limit < 0 {
+		v.Candidate, v.Baseline = percentOf(x, n), percentOf(y, m)
+	} else {
+		l := t.limits[r.limit]
+		if l.after == 0 {
+			// The baseline has not shown its own time yet.
+			return muru.Verdict{Requests: n, BaselineRequests: m}, false, false
+		}
+		v.Limit = muru.TimeOf(l.after)
+		v.Candidate = quantileShown(l, r.limit, t.candidate, s.candidate, now)
+		v.Baseline = quantileShown(l, r.limit, t.baseline, s.baseline, now)
 	}
-	if v.BaselineRequests > 0 {
-		v.Baseline = muru.PercentOf(100 * float64(v.BaselineCount) / float64(v.BaselineRequests))
-	}
-	if v.Result == muru.Fail {
-		v.Message = textRate(g.Name, v.Candidate, v.Limit, v.Baseline)
-	}
-	return v
+	return v, overPercent(x, n, r.percent) && worse(x, n, y, m, r.gate.Ratio), true
 }
 
-// timed judges the part of requests that were slower than the limit.
-func (t *threshold) timed(i int, s stretch, now time.Time) muru.Verdict {
-	l := t.limits[i]
-	if l.after == 0 {
-		// The baseline has not shown its own time yet.
-		return muru.Verdict{Requests: s.candidate.requests, BaselineRequests: s.baseline.requests}
+// percentOf is x of n in percent; not set if n is 0.
+func percentOf(x, n int) muru.Measure {
+	if n == 0 {
+		return muru.Measure{}
 	}
-	v := t.proportion(s, s.candidate.slow[i], s.baseline.slow[i], l.percent, l.gate.Ratio)
-	v.Limit = muru.TimeOf(l.after)
-	v.Candidate = quantileShown(l, i, t.candidate, s.candidate, now)
-	v.Baseline = quantileShown(l, i, t.baseline, s.baseline, now)
-	if v.Result == muru.Fail {
-		v.Message = textTime(l.gate.Name, v.Candidate, v.Limit, v.Baseline)
-	}
-	return v
+	return muru.PercentOf(100 * float64(x) / float64(n))
+}
+
+// worse reports whether x of n is a higher rate than ratio times y of m. It
+// is cross-multiplied, so that nothing is divided by an arm without requests;
+// there is nothing that could excuse the candidate then.
+func worse(x, n, y, m int, ratio float64) bool {
+	return m == 0 || float64(x)*float64(m) > ratio*float64(y)*float64(n)
 }
 
 // quantileShown is the time to show beside a verdict that was found by
@@ -129,23 +158,6 @@ func quantileShown(l limit, i int, a *arm, c counts, now time.Time) muru.Measure
 	return muru.TimeOf(min(q, l.after))
 }
 
-// proportion compares x of the candidate's requests with y of the
-// baseline's, over a limit in percent.
-func (t *threshold) proportion(s stretch, x, y int, percent, ratio float64) muru.Verdict {
-	n, m := s.candidate.requests, s.baseline.requests
-	v := muru.Verdict{Count: x, Requests: n, BaselineCount: y, BaselineRequests: m}
-	if t.candidate.step.requests < t.least {
-		return v // no data
-	}
-	v.Result = muru.Pass
-	// Cross-multiplied, so that nothing is divided by an arm without requests.
-	worse := m == 0 || float64(x)*float64(m) > ratio*float64(y)*float64(n)
-	if overPercent(x, n, percent) && worse {
-		v.Result = muru.Fail
-	}
-	return v
-}
-
 // overPercent reports whether x of n is over a percentage. Comparing percents
 // and not fractions keeps 29 of 100 at a limit of 29% from being over it.
 func overPercent(x, n int, percent float64) bool {
@@ -159,14 +171,17 @@ func overPercent(x, n int, percent float64) bool {
 func (t *threshold) Settled(now time.Time, open inside) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.settled(now, open)
+}
+
+func (t *threshold) settled(now time.Time, open inside) bool {
 	if t.opening.Dark {
 		return true
 	}
 	for i, l := range t.limits {
 		x, n := t.candidate.atWorst(i, l.after, open.candidate, now)
 		y, m := t.baseline.atWorst(i, l.after, open.baseline, now)
-		worse := !t.opening.Paired || m == 0 || float64(x)*float64(m) > l.gate.Ratio*float64(y)*float64(n)
-		if overPercent(x, n, l.percent) && worse {
+		if overPercent(x, n, l.percent) && (!t.opening.Paired || worse(x, n, y, m, l.gate.Ratio)) {
 			return false
 		}
 	}

@@ -54,7 +54,10 @@ func (w *world) invariants() {
 		live := 0
 		rollouts, _ := w.e.Rollouts(app.Name)
 		for _, r := range rollouts {
-			if r.Live() {
+			if why, err := w.e.Why(context.Background(), r.Number); err != errClosed && (err != nil || !why.Reproduced()) {
+				w.t.Errorf("why rollout %d: %v %s\n%s", r.Number, err, why.Head(), why.Foot())
+			}
+			if r.Live() && r.State != muru.Queued {
 				live++
 			}
 		}
@@ -202,3 +205,6 @@ func expectError(t *testing.T, err error, kind muru.ErrorKind, text string) {
 		t.Errorf("error is %v (%v), want %v (%v)", err, muru.KindOf(err), text, kind)
 	}
 }
+
+// byThreshold has the plain judge judge.
+func byThreshold(q *CanaryRequest) { q.Judge = "threshold" }

@@ -178,7 +178,7 @@ func TestARunThatAllocatesIsStoppedWhileAnotherWaitsUnharmed(t *testing.T) {
 	waiting := newStage(t, map[string]string{"main.star": "def main():\n    ready()\n    block()\n"})
 	waiting.options.Limits = Limits{Memory: 1 << 20}
 	cancel, result := waiting.start(errors.New("the test is over"))
-	greedy := newStage(t, map[string]string{"main.star": "def main():\n    x = []\n    for i in range(100000000000):\n        x.append([i])\n"})
+	greedy := newStage(t, map[string]string{"main.star": "def main():\n    for i in range(3000000): # until the other has waited for a whole sample\n        pass\n    x = []\n    for i in range(100000000000):\n        x.append([i])\n"})
 	greedy.options.Limits = Limits{Memory: 64 << 20}
 	_, err := greedy.run()
 	if muru.KindOf(err) != muru.KindBudget {

@@ -3,6 +3,7 @@ package starlark
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,11 @@ import (
 
 // memoryPeriod is the time between samples.
 const memoryPeriod = 20 * time.Millisecond
+
+// leftovers is how much the heap may have grown during a run, in bytes, before
+// the end of the run gives memory back to the system. That takes a collection,
+// so it is not done for little.
+const leftovers = 128 << 20
 
 // computing counts the runs of the process that compute now.
 var computing atomic.Int64
@@ -55,6 +61,7 @@ func (a *activity) leave() {
 func watchMemory(a *activity, limit int64, exceeded context.CancelCauseFunc) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	last := heapBytes()
+	began := last
 	go func() {
 		defer close(done)
 		ticker := time.NewTicker(memoryPeriod)
@@ -76,6 +83,11 @@ func watchMemory(a *activity, limit int64, exceeded context.CancelCauseFunc) (en
 	return func() {
 		close(stop)
 		<-done
+		if heapBytes()-began > leftovers {
+			// Else the collector would let the heap grow to twice of what this
+			// run had before it collects, and keep that from everybody else.
+			debug.FreeOSMemory()
+		}
 	}
 }
 

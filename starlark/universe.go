@@ -23,7 +23,28 @@ func universe() starlark.StringDict {
 	for _, name := range []string{"bytes", "list", "tuple", "sorted", "reversed", "enumerate", "zip"} {
 		names[name] = boundedCopy(starlark.Universe[name].(*starlark.Builtin))
 	}
+	for _, name := range []string{"str", "repr"} {
+		names[name] = Whole(starlark.Universe[name].(*starlark.Builtin))
+	}
 	return names
+}
+
+// Whole returns a function that refuses arguments which are over the bounds
+// of [CheckExtent] and otherwise is original, which writes its arguments out.
+func Whole(original *starlark.Builtin) *starlark.Builtin {
+	return starlark.NewBuiltin(original.Name(), func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		for _, arg := range args {
+			if err := CheckExtent(original.Name(), arg); err != nil {
+				return nil, err
+			}
+		}
+		for _, kv := range kwargs {
+			if err := CheckExtent(original.Name(), kv[1]); err != nil {
+				return nil, err
+			}
+		}
+		return original.CallInternal(thread, args, kwargs)
+	})
 }
 
 func boundedCopy(original *starlark.Builtin) *starlark.Builtin {

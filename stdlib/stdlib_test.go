@@ -93,8 +93,9 @@ fails(lambda: webhook("https://hooks.example/y", "a"), "webhook: value is a stri
 
 // window makes the window of a gate function with the given rates and times.
 const window = `
-def arm(rate, time):
-    return struct(rate = lambda what: {"5xx": rate, "2xx": 100 - rate}[what], quantile = lambda q, of = "duration": time)
+def arm(rate, time, requests = 1000):
+    return struct(rate = lambda what: {"5xx": rate, "2xx": 100 - rate}[what],
+        count = lambda what: int(requests * rate / 100 + 0.5), quantile = lambda q, of = "duration": time)
 def window(candidate, baseline):
     return struct(candidate = arm(*candidate), baseline = arm(*baseline) if baseline else None)
 `
@@ -110,6 +111,18 @@ eq(worse.check(window((2.004, 1), (1.0, 1))), "5xx rate 2.00% is over 2 times th
 eq(worse.check(window((12.345, 1), (1.05, 1))), "5xx rate 12.35% is over 2 times the baseline's 1.05%")
 eq(worse.check(window((9.0, 1), None)), True)
 
+# A clean baseline, and what a healthy candidate may have all the same.
+usual = no_worse("errors")
+eq(usual.check(window((1.0, 1, 100), (0.0, 1))), True)
+eq(usual.check(window((2.0, 1, 100), (0.0, 1))), True)
+eq(usual.check(window((33.3, 1, 3), (0.0, 1))), True)
+eq(usual.check(window((3.0, 1, 100), (0.0, 1))), "5xx rate 3.00% is over 1%, and the baseline's is 0.00%")
+eq(usual.check(window((0.9, 1), (0.1, 1))), True)
+eq(usual.check(window((3.0, 1), (2.0, 1))), True)
+eq(usual.check(window((3.1, 1), (2.0, 1))), "5xx rate 3.10% is over 1.5 times the baseline's 2.00%")
+strict = no_worse("errors", ratio = 1, floor = 0, least = 1)
+eq(strict.check(window((0.1, 1), (0.0, 1))), "5xx rate 0.10% is over 1 times the baseline's 0.00%")
+
 least = at_least("orders", ratio = 0.9)
 eq(least.check(window((5.0, 1), (0.0, 1))), True)
 eq(least.check(window((20.0, 1), (0.0, 1))), "2xx rate 80.00% is under 0.9 times the baseline's 100.00%")
@@ -121,6 +134,8 @@ eq(slower.check(window((0, 31), (0, 20))), "p95 of 31 is over 1.5 times the base
 eq(slower.check(window((0, 31), None)), True)
 
 fails(lambda: no_worse("x", ratio = 0), "no_worse: ratio is 0: give a number over 0")
+fails(lambda: no_worse("x", floor = -1), "no_worse: floor is -1: give a number from 0 to 100")
+fails(lambda: no_worse("x", least = 0), "no_worse: least is 0: give a number over 0")
 fails(lambda: at_least("x", ratio = "1"), "at_least: ratio is \"1\": give a number over 0")
 `)
 }

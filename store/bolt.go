@@ -243,6 +243,9 @@ func (e *commitError) Error() string { return e.err.Error() }
 
 // write runs fn and commits; advanced says whether that made a revision.
 func (b *Bolt) write(fn func(*writer) error) (advanced bool, err error) {
+	if err := b.inPlace(); err != nil {
+		return false, err
+	}
 	whole := false
 	defer func() {
 		if !whole && err != nil {

@@ -246,3 +246,40 @@ func TestACommitThatMayHaveBeenDoneIsUnknownAndStopsTheStore(t *testing.T) {
 		t.Errorf("opened again: %v %v", kv, err)
 	}
 }
+
+func TestAFileThatWasMovedAwayTakesNoWriteUntilItIsBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "muru.db")
+	b, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	put := func(value string) error {
+		_, err := b.Txn(t.Context(), nil, []store.Op{store.Put("/k", []byte(value), 0)}, nil)
+		return err
+	}
+	if err := put("1"); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func() error{
+		"moved":    func() error { return nil },
+		"replaced": func() error { return os.WriteFile(path, []byte("another"), 0o600) },
+	} {
+		if err := errors.Join(os.Rename(path, path+".away"), spoil()); err != nil {
+			t.Fatal(err)
+		}
+		err := put("2")
+		if want := "the state file " + path + " was removed or replaced while muru runs"; !errors.Is(err, store.ErrUnavailable) || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+		if kv, _, err := b.Get(t.Context(), "/k"); err != nil || string(kv.Value) != "1" {
+			t.Errorf("%s: it reads %q, %v", name, kv.Value, err)
+		}
+		if err := os.Rename(path+".away", path); err != nil {
+			t.Fatal(err)
+		}
+		if err := put("1"); err != nil {
+			t.Errorf("%s and put back: %v", name, err)
+		}
+	}
+}

@@ -235,3 +235,18 @@ func (v *verifier) meta(key, value []byte) (err error) {
 	}
 	return err
 }
+
+// inPlace returns an error if the file is not at its path any more: what is
+// written to it then is gone with this process, and nobody must be told that
+// it is kept.
+func (b *Bolt) inPlace() error {
+	here, err := b.file.Stat()
+	if err != nil {
+		return unwritten(b.path, err)
+	}
+	there, err := os.Stat(b.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(here, there) {
+		return misplaced(b.path)
+	}
+	return nil // a directory that cannot be read just now says nothing
+}

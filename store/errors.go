@@ -95,3 +95,13 @@ func unwritten(path string, cause error) error {
 		Err:     errors.Join(ErrUnavailable, cause),
 	}
 }
+
+// misplaced is the error of a write to a file that somebody moved away.
+func misplaced(path string) error {
+	return &muru.Error{
+		Kind:    muru.KindFailed,
+		Message: fmt.Sprintf("the state file %s was removed or replaced while muru runs", path),
+		Hint:    "put the same file back, and changes work again; a restart without it would begin with nothing",
+		Err:     ErrUnavailable,
+	}
+}

@@ -107,8 +107,9 @@ func (p *plainInput) line(ctx context.Context, prompt, _ string) (string, error)
 			return strings.TrimSuffix(string(line), "\r"), nil
 		}
 		if err := waitReadable(ctx, p.fd); err != nil {
-			p.rest = nil        // of the line that Ctrl-C cleared
-			fmt.Fprintln(p.out) // behind ^C
+			p.rest = nil            // of the line that Ctrl-C cleared
+			<-time.After(echoesFor) // the system sends the signal first, then shows ^C
+			fmt.Fprintln(p.out)
 			return "", err
 		}
 		n, err := readFD(p.fd, buf)

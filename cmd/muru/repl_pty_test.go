@@ -171,11 +171,11 @@ func (s *terminalSession) answers(word string) {
 	s.t.Helper()
 	if !eventuallyIn(10*time.Second, func() bool {
 		s.send("\rprint('to' + '" + word + "')\r")
-		return eventuallyIn(time.Second, func() bool { return strings.Contains(s.shown(), "\nto"+word+"\n") })
+		return eventuallyIn(time.Second, func() bool { return strings.Contains(s.shown(), "to"+word+"\n") })
 	}) {
 		s.t.Fatalf("it shows\n%s", s.shown())
 	}
-	s.expect(`\nto` + word + `\n`)
+	s.expect(`(?s).*to` + word + `\n`)
 	s.expect(promptPattern)
 }
 

@@ -73,12 +73,24 @@ type noting struct {
 // Canary notes the rollout.
 func (n noting) Canary(ctx context.Context, q rollout.CanaryRequest) (muru.Rollout, rollout.Report, error) {
 	r, report, err := n.Engine.Canary(ctx, q)
-	if err == nil {
-		n.s.mu.Lock()
-		n.s.rollouts = append(n.s.rollouts, r.Number)
-		n.s.mu.Unlock()
-	}
+	n.note(r, err)
 	return r, report, err
+}
+
+// Retry notes the rollout.
+func (n noting) Retry(ctx context.Context, q rollout.RetryRequest) (muru.Rollout, rollout.Report, error) {
+	r, report, err := n.Engine.Retry(ctx, q)
+	n.note(r, err)
+	return r, report, err
+}
+
+func (n noting) note(r muru.Rollout, err error) {
+	if err != nil {
+		return
+	}
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	n.s.rollouts = append(n.s.rollouts, r.Number)
 }
 
 // Eval evaluates one block.

@@ -156,4 +156,3 @@ func TestSocketElsewhereIsFoundByItsNameAndByTheStateDirectory(t *testing.T) {
 		t.Error("the socket is left")
 	}
 }
-

@@ -30,6 +30,7 @@ var verbs = []verb{
 	{name: "observe", builtin: "observe"},
 	{name: "status", builtin: "status"},
 	{name: "releases", builtin: "releases"},
+	{name: "why", builtin: "why"},
 	{name: "events", builtin: "events", follow: true},
 	{name: "logs", builtin: "logs", follow: true},
 	{name: "stacks", builtin: "stacks"},
@@ -45,6 +46,7 @@ var rolloutVerbs = []verb{
 	{name: "pause", builtin: "pause"},
 	{name: "resume", builtin: "resume"},
 	{name: "abort", builtin: "abort"},
+	{name: "retry", builtin: "retry"},
 }
 
 // returnsHandle are the builtins that a verb calls with wait = False unless

@@ -30,7 +30,7 @@ func (k *call) answer(h *head) error {
 	k.hooks.head(k.stream)
 	k.headed = true
 	if k.gone == nil {
-		k.gone = k.x.Answer.Head(h.status, h.fields, length)
+		k.gone = k.hooks.Answer.Head(h.status, h.fields, length)
 		k.unflushed = true
 	}
 	untilClose := false
@@ -57,7 +57,7 @@ func (k *call) answer(h *head) error {
 func (k *call) passOnChunks() error {
 	trailer, err := k.readChunks()
 	if err == nil && len(trailer) > 0 && k.gone == nil {
-		k.gone = k.x.Answer.Trailer(trailer)
+		k.gone = k.hooks.Answer.Trailer(trailer)
 	}
 	return err
 }
@@ -87,12 +87,31 @@ func (k *call) passOn(n int64) error {
 				return err
 			}
 		}
+		err := k.collect(n)
 		p := c.buf[c.r:min(int64(c.w), int64(c.r)+n)]
 		c.r += len(p)
 		n -= int64(len(p))
 		if k.gone == nil {
 			k.unflushed = true
-			_, k.gone = k.x.Answer.Write(p)
+			_, k.gone = k.hooks.Answer.Write(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect reads on until n bytes are buffered, if they fit and follow soon:
+// one large write to the client is cheaper than several. Its error comes after
+// what is buffered.
+func (k *call) collect(n int64) error {
+	for c := k.c; n <= largeBuffer && int64(c.w-c.r) < n && k.gone == nil && !k.stream && !k.slow; {
+		if c.r > 0 && int64(c.r)+n > largeBuffer {
+			return nil // room for it is not worth a copy
+		}
+		if err := k.more(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -102,7 +121,7 @@ func (k *call) passOn(n int64) error {
 // where the client may be waiting for it.
 func (k *call) more() error {
 	if k.unflushed && !k.stream && !k.slow {
-		late, err := k.c.fillWithin(gather)
+		late, err := k.soon()
 		if !late {
 			return err
 		}
@@ -112,9 +131,26 @@ func (k *call) more() error {
 	return k.c.fill()
 }
 
+// soon reads what arrives within gather of the first time it had to wait; late
+// is true when nothing did. A timer is dear, so it looks first.
+func (k *call) soon() (late bool, err error) {
+	if some, err := k.c.fillNow(); some || err != nil {
+		return false, err
+	}
+	now := time.Now()
+	if k.patient.IsZero() {
+		k.patient = now.Add(gather)
+	}
+	left := k.patient.Sub(now)
+	if left <= 0 {
+		return true, nil
+	}
+	return k.c.fillWithin(left)
+}
+
 func (k *call) flush() {
 	if k.unflushed && k.gone == nil {
 		k.unflushed = false
-		k.gone = k.x.Answer.Flush()
+		k.gone = k.hooks.Answer.Flush()
 	}
 }

@@ -33,10 +33,11 @@ type call struct {
 	heard bool // a byte of an answer has arrived
 
 	stream    bool
-	slow      bool  // the answer arrives in parts: flush each
-	headed    bool  // the head was passed on
-	unflushed bool  // something was passed on since the last Flush
-	gone      error // the Answer's first error: the client cannot be reached
+	slow      bool      // the answer arrives in parts: flush each
+	patient   time.Time // until when its parts are gathered; set when one had to be waited for
+	headed    bool      // the head was passed on
+	unflushed bool      // something was passed on since the last Flush
+	gone      error     // the Answer's first error: the client cannot be reached
 
 	reusable bool // the connection is, once the call has ended
 }
@@ -44,6 +45,9 @@ type call struct {
 // run sends the request and passes on its answer. stale reports that the server closed a reused connection before
 // it can have acted on the request, which may then be sent again.
 func (k *call) run() (stale bool, err error) {
+	if k.hooks.Answer == nil {
+		k.hooks.Answer = k.x.Answer
+	}
 	stop := k.watch()
 	err = k.exchange()
 	if k.send != nil {
@@ -105,11 +109,11 @@ func (k *call) where() string {
 // where the context cannot end or has an AfterFunc method of its own. A read
 // deadline that polls the context instead costs more.
 func (k *call) watch() (stop func() bool) {
-	if k.ctx.Done() == nil {
-		return func() bool { return true }
-	}
 	if own, ok := k.ctx.(interface{ AfterFunc(func()) func() bool }); ok {
 		return own.AfterFunc(k.c.cutBy)
+	}
+	if k.ctx.Done() == nil {
+		return func() bool { return true }
 	}
 	return context.AfterFunc(k.ctx, k.c.cutBy)
 }
@@ -150,7 +154,7 @@ func (k *call) exchange() error {
 		case h.status == 100:
 			k.sendBody()
 		case k.gone == nil:
-			k.gone = k.x.Answer.Inform(h.status, h.fields)
+			k.gone = k.hooks.Answer.Inform(h.status, h.fields)
 		}
 	}
 }

@@ -47,9 +47,11 @@ func New(opt Options) *Client {
 	return &Client{opt: opt, dialer: net.Dialer{Timeout: opt.DialTimeout}}
 }
 
-// Hooks tell how far a request has come. They are called by Do's goroutine;
+// Hooks tell how far a request has come. The functions are called by Do's goroutine;
 // each may be nil.
 type Hooks struct {
+	// Answer takes the answer in the place of the exchange's; nil: that does.
+	Answer muru.Answer
 	// Sent is called once, when the server has been sent the head (and a
 	// small body).
 	Sent func()

@@ -15,9 +15,11 @@ import (
 	"muru"
 )
 
-// Sizes of the read buffers. An idle connection holds a small one; a head
-// that does not fit, or a body that fills it with one read, borrows a large
-// one until the request ends. The large one bounds an answer's head.
+// Sizes of the read buffers. A connection that is idle or waits for an answer
+// holds a small one; a head that does not fit, or a body that fills it with
+// one read, borrows a large one until the request ends, and the next answer
+// gets one when it begins to arrive: answers of one server are alike. The
+// large one bounds an answer's head.
 const (
 	smallBuffer = 8 << 10
 	largeBuffer = 64 << 10
@@ -43,6 +45,10 @@ type conn struct {
 	small []byte             // the connection's own buffer
 	large *[largeBuffer]byte // borrowed: buf is in it; nil mostly
 	full  bool               // the last read filled the buffer
+	got   int                // bytes read since the connection was idle
+	big   bool               // the answer before did not fit into the small one
+
+	read readTry
 
 	out    []byte       // the head being built, reused
 	fields []muru.Field // of the answer, reused
@@ -70,6 +76,7 @@ func newConn(nc net.Conn) *conn {
 	if sc, ok := nc.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn()
 	}
+	c.read.fun = c.tryRead
 	c.pollFun = func(fd uintptr) {
 		c.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		c.polled, _ = unix.Poll(c.poll[:], 0)
@@ -131,9 +138,8 @@ func (c *conn) fill() error {
 	default:
 		return errHeadTooLarge
 	}
-	n, err := c.nc.Read(c.buf[c.w:])
-	c.w += n
-	c.full = c.w == len(c.buf)
+	n, err := c.receive(false)
+	c.took(n)
 	if n > 0 {
 		return nil
 	}
@@ -141,6 +147,76 @@ func (c *conn) fill() error {
 		err = io.ErrNoProgress
 	}
 	return err
+}
+
+// A readTry is one read of a connection, in the form that its RawConn takes.
+type readTry struct {
+	fun   func(fd uintptr) bool // tryRead, made once
+	once  bool                  // do not wait
+	tries int
+	n     int
+	err   error
+}
+
+// receive reads behind what is buffered. once: it does not wait, and returns
+// 0 and no error if nothing has arrived.
+func (c *conn) receive(once bool) (int, error) {
+	if c.raw == nil {
+		if once {
+			return 0, nil
+		}
+		return c.nc.Read(c.buf[c.w:])
+	}
+	c.read.once, c.read.tries = once, 0
+	if err := c.raw.Read(c.read.fun); err != nil {
+		return 0, err
+	}
+	if c.read.n == 0 && c.read.err == nil {
+		return 0, io.EOF
+	}
+	if c.read.err == syscall.EAGAIN {
+		return 0, nil
+	}
+	return c.read.n, c.read.err
+}
+
+// tryRead reads if something has arrived. If it had to be waited for, a large
+// buffer is borrowed only now, where one is likely to be needed.
+func (c *conn) tryRead(fd uintptr) bool {
+	t := &c.read
+	if t.tries++; t.tries > 1 && c.big && c.large == nil {
+		c.enlarge()
+	}
+	for {
+		if t.n, t.err = syscall.Read(int(fd), c.buf[c.w:]); t.err != syscall.EINTR {
+			break
+		}
+	}
+	t.n = max(t.n, 0)
+	return t.err != syscall.EAGAIN || t.once
+}
+
+// fillNow is fill without waiting: it reports whether anything was there.
+func (c *conn) fillNow() (bool, error) {
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+	}
+	if c.w == len(c.buf) {
+		if c.large != nil {
+			return false, nil // rare enough to go the usual way
+		}
+		c.enlarge()
+	}
+	n, err := c.receive(true)
+	c.took(n)
+	return n > 0, err
+}
+
+// took counts n bytes that were read behind what is buffered.
+func (c *conn) took(n int) {
+	c.w += n
+	c.got += n
+	c.full = c.w == len(c.buf)
 }
 
 // fillWithin is fill, but gives up after d: late is true then, and nothing
@@ -176,7 +252,8 @@ func (c *conn) rest() {
 		largeBuffers.Put(c.large)
 		c.large = nil
 	}
-	c.buf, c.r, c.w, c.full = c.small, 0, 0, false
+	c.big = c.got > smallBuffer
+	c.buf, c.r, c.w, c.got, c.full = c.small, 0, 0, 0, false
 	c.body = nil
 	clear(c.fields)
 	c.fields = c.fields[:0]

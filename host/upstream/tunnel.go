@@ -30,7 +30,7 @@ func (k *call) tunnel(h *head) error {
 	if k.gone != nil {
 		return k.gone
 	}
-	client, err := k.x.Answer.Upgrade(h.status, h.fields)
+	client, err := k.hooks.Answer.Upgrade(h.status, h.fields)
 	if err != nil {
 		k.gone = err
 		return err

@@ -199,6 +199,43 @@ func TestBreachesOfTheProtocolAreNamed(t *testing.T) {
 	}
 }
 
+// What an application wrote in addition may arrive when the next request has
+// been sent already. That has an answer of its own.
+func TestSurplusAnswerDoesNotCostTheNextRequestItsOwn(t *testing.T) {
+	surplus := frameOf(header{id: 1, flags: flagMore, fields: 1}, "200 OK\x00A\x00b", strings.Repeat("x", 100<<10))
+	own := frameOf(header{id: 2}, "201 Created", "own")
+	first := frameOf(header{id: 1}, "200 OK", "first")
+	for _, test := range []struct {
+		name  string
+		bytes []byte
+		want  Result
+		err   string
+	}{
+		{"none", own, Result{}, ""},
+		{"one", append(bytes.Clone(surplus), own...), Result{Surplus: true}, ""},
+		{"two", append(append(bytes.Clone(surplus), first...), own...), Result{Surplus: true}, ""},
+		{"without end", bytes.Repeat(first, maxSurplus+1), Result{Surplus: true}, "broke the protocol: answered a request twice"},
+		{"cut", surplus[:1000], Result{Surplus: true}, ErrClosed.Error()},
+	} {
+		l := NewLink(Hello{}, script{bytes.NewReader(append(bytes.Clone(first), test.bytes...))})
+		var got answer
+		for id := uint32(1); id <= 2; id++ {
+			l.x = request("GET", "/") // sent before the surplus came
+			got = answer{}
+			got.Result, got.err = l.Receive(id, &got)
+		}
+		text := ""
+		if got.err != nil {
+			text = got.err.Error()
+		} else if got.status != 201 || got.body() != "own" {
+			t.Errorf("%s: %s", test.name, &got)
+		}
+		if got.Result != test.want || text != test.err {
+			t.Errorf("%s: %+v, %q", test.name, got.Result, text)
+		}
+	}
+}
+
 func TestWorkerAndDaemonAgreeOnFlags(t *testing.T) {
 	text, err := embedded.ReadFile("python/muru_worker/link.py")
 	if err != nil {

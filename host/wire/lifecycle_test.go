@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,7 +22,8 @@ func TestApplicationThatCannotBeServedIsReported(t *testing.T) {
 		{"exiting:application", "SystemExit: 4", `exiting.py", line 1, in <module>`},
 		{"broken:application", "SyntaxError: invalid syntax (", "def application(:"},
 		{"missing:application", "there is no module missing in ", "there is no module missing in "},
-		{"basic:nothing", "module basic has no attribute nothing (entry basic:nothing)", "has no attribute"},
+		{"basic:nothing", "module basic has no attribute nothing (entry basic:nothing): entry = \"MODULE:ATTR\" names the application", "has no attribute"},
+		{"flask_like:application", `module flask_like has no attribute application (entry flask_like:application): did you mean entry = "flask_like:app"`, "did you mean"},
 		{"basic", `entry "basic" is not MODULE:ATTR`, "is not MODULE:ATTR"},
 		{"basic:not_callable", "basic:not_callable is not callable: it is of type int", "is not callable"},
 		{"basic:asgi", "basic:asgi is an ASGI application: only WSGI is supported in this version", "only WSGI"},
@@ -40,6 +42,8 @@ func TestApplicationThatCannotBeServedIsReported(t *testing.T) {
 		}
 		if out := w.output(); !strings.Contains(out, test.log) || strings.Contains(out, "muru_worker") || strings.Contains(out, "importlib") {
 			t.Errorf("%s printed %s", test.entry, out)
+		} else if n := strings.Count(out, test.want); n > 1 {
+			t.Errorf("%s printed %d times: %s", test.want, n, out)
 		}
 	}
 }
@@ -301,7 +305,7 @@ func TestListenReplacesOnlyWhatIsLeftOver(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	long := "/" + strings.Repeat("x", 110)
-	if _, err := Listen(long, nil); err == nil || !strings.Contains(err.Error(), "too long: 111 bytes, at most 103") {
+	if _, err := Listen(long, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("too long: 111 bytes, at most %d", MaxSocketPath)) {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,7 +21,8 @@ const sendTimeout = 10 * time.Second
 
 // A Link is the connection of one worker thread, which has one request at a
 // time: Send, then Receive, again and again, by one goroutine (not
-// necessarily the same for both). Cancel and Close may be called by any.
+// necessarily the same for both). Cancel, Expire, Busy and
+// Close may be called by any.
 type Link struct {
 	Hello Hello
 
@@ -34,7 +36,7 @@ type Link struct {
 	answer  answerHead
 	x       *muru.Exchange // between Send and Receive
 	before  uint32         // the id answered last
-	busy    bool           // the worker said so; until it says idle
+	busy    atomic.Bool    // the worker said so; until it says idle
 
 	wmu      sync.Mutex // guards writes of a frame, the feed's fields and these two
 	deadline time.Time  // of writes, set coarsely
@@ -71,6 +73,11 @@ func NewLink(h Hello, c net.Conn) *Link {
 
 // Close closes the connection. A blocked Send or Receive returns.
 func (l *Link) Close() error { return l.conn.Close() }
+
+// Expire ends a blocked Receive after d, and every later one at once, unless
+// the connection ends before. It is for the connection of a process that is
+// dead: what it did last can still be read.
+func (l *Link) Expire(d time.Duration) { _ = l.conn.SetReadDeadline(time.Now().Add(d)) }
 
 // Send gives the request x to the thread under id, which must differ from the
 // one before. The answer must be received before the next Send.
@@ -157,7 +164,7 @@ func (l *Link) look() error {
 // application still works in close() after its answer, as the worker
 // announces when such work has been slow before.
 func (l *Link) Settle() error {
-	if !l.busy {
+	if !l.busy.Load() {
 		return nil
 	}
 	h, err := readHeader(l.in)
@@ -167,9 +174,14 @@ func (l *Link) Settle() error {
 	if h.flags != flagIdle || h.head != 0 || h.body != 0 {
 		return protocolError("answered a request twice")
 	}
-	l.busy = false
+	l.busy.Store(false)
 	return nil
 }
+
+// Busy reports whether a Send would wait, as far as is known: whether the
+// thread has said that it is not free after its last answer, and nobody has
+// read yet that it is. It may be called by any goroutine.
+func (l *Link) Busy() bool { return l.busy.Load() }
 
 // Cancel tells the thread that nobody wants the answer to id any more. A
 // thread that is sending a stream ends it before its next part; Receive then

@@ -106,17 +106,17 @@ func TestThreadThatWorksAfterItsAnswerSaysSo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.get(slow + "?" + file); a.body() != "ok" || w.link.busy {
-		t.Errorf("%s, busy %v", a, w.link.busy)
+	if a := w.get(slow + "?" + file); a.body() != "ok" || w.link.Busy() {
+		t.Errorf("%s, busy %v", a, w.link.Busy())
 	}
-	if a := w.get("/hello"); a.body() != "hello\n" || w.link.busy {
-		t.Errorf("%s, busy %v", a, w.link.busy)
+	if a := w.get("/hello"); a.body() != "hello\n" || w.link.Busy() {
+		t.Errorf("%s, busy %v", a, w.link.Busy())
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.get(slow + "?" + file); a.body() != "ok" || !w.link.busy {
-		t.Errorf("%s, busy %v", a, w.link.busy)
+	if a := w.get(slow + "?" + file); a.body() != "ok" || !w.link.Busy() {
+		t.Errorf("%s, busy %v", a, w.link.Busy())
 	}
 	settled := make(chan error, 1)
 	go func() { settled <- w.link.Settle() }()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"muru"
@@ -17,8 +18,9 @@ import (
 // helloTimeout bounds the wait for a connection's hello.
 const helloTimeout = 5 * time.Second
 
-// maxSocketPath is what every system takes as the path of a unix socket.
-const maxSocketPath = 103
+// MaxSocketPath is the longest path, in bytes, that a unix socket can have on
+// this system: an address has room for it and for the NUL that ends it.
+const MaxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // A Listener takes the connections of Python workers. It is safe for
 // concurrent use.
@@ -34,8 +36,8 @@ func Listen(path string, log *slog.Logger) (*Listener, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if len(path) > maxSocketPath {
-		return nil, muru.Errorf(muru.KindUsage, "the path of the socket is too long: %d bytes, at most %d: %s", len(path), maxSocketPath, path).
+	if len(path) > MaxSocketPath {
+		return nil, muru.Errorf(muru.KindUsage, "the path of the socket is too long: %d bytes, at most %d: %s", len(path), MaxSocketPath, path).
 			WithHint("choose a shorter state directory with --state")
 	}
 	if err := clearSocket(path); err != nil {

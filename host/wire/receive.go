@@ -21,6 +21,11 @@ type AnswerHandler interface {
 type Result struct {
 	Raised bool // the application raised before its head; the handler was not called
 	Reset  bool // the answer was cut after its head: the application raised, sent too little, or the id was cancelled
+
+	// Surplus: before this answer, which is in order, came more of the one
+	// before, which was complete: the worker broke the protocol. It should be
+	// replaced; the request it cost nothing.
+	Surplus bool
 }
 
 // Receive passes the answer to id to h and returns when it is complete. It
@@ -37,6 +42,7 @@ func (l *Link) Receive(id uint32, h AnswerHandler) (Result, error) {
 	}
 	r := receipt{link: l, id: id, x: l.x, handler: h, left: -1}
 	result, err := r.run()
+	result.Surplus = r.surplus > 0
 	l.x, l.before = nil, id
 	if bodyErr := l.endFeed(); err == nil && bodyErr != nil {
 		err = &BodyError{Err: bodyErr}
@@ -54,7 +60,11 @@ type receipt struct {
 	bodyless bool
 	dropped  bool  // nobody takes the rest
 	left     int64 // what Content-Length still wants, -1 without one
+	surplus  int   // frames of the answer before that were dropped
 }
+
+// maxSurplus bounds the frames of an earlier answer that are dropped.
+const maxSurplus = 16
 
 func (r *receipt) run() (Result, error) {
 	for {
@@ -64,7 +74,11 @@ func (r *receipt) run() (Result, error) {
 		}
 		if h.id != r.id {
 			if h.id == r.link.before {
-				return Result{}, protocolError("answered a request twice")
+				// Whatever sent it, it is no answer to this request.
+				if err := r.drop(h); err != nil {
+					return Result{}, err
+				}
+				continue
 			}
 			return Result{}, protocolError("answered request %d, it was asked %d", h.id, r.id)
 		}
@@ -94,9 +108,24 @@ func (r *receipt) run() (Result, error) {
 		if r.left > 0 {
 			return Result{}, protocolError("ended its answer %d bytes before its Content-Length", r.left)
 		}
-		r.link.busy = h.flags&flagBusy != 0
+		r.link.busy.Store(h.flags&flagBusy != 0)
 		return Result{}, nil
 	}
+}
+
+// drop reads the rest of a frame that belongs to the answer before.
+func (r *receipt) drop(h header) error {
+	if r.surplus++; r.surplus > maxSurplus {
+		return protocolError("answered a request twice")
+	}
+	for n := int64(h.head) + int64(h.body); n > 0; {
+		p, err := r.part(n)
+		if err != nil {
+			return err
+		}
+		n -= int64(len(p))
+	}
+	return nil
 }
 
 // head takes the head of the answer's first frame.

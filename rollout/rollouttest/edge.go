@@ -135,7 +135,8 @@ func (e *Edge) Send(id muru.ReleaseID, n, status int, took time.Duration) {
 }
 
 // Begin returns the fact of a request to a release that has just arrived,
-// under the routing in force, of a client never seen before.
+// under the routing in force, of a client never seen before that came with an
+// identity of its own.
 func (e *Edge) Begin(id muru.ReleaseID) muru.Fact {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,10 +149,13 @@ func (e *Edge) Begin(id muru.ReleaseID) muru.Fact {
 	client := clients.n
 	clients.Unlock()
 	r := e.routing[id.App]
-	share, _ := r.Split.Share(id)
+	var share muru.Share // of the candidate, as the edge tells it
+	if len(r.Split.Arms) > 1 {
+		share = r.Split.Arms[0].Share
+	}
 	return muru.Fact{
 		App: id.App, Release: id, Generation: r.Generation, Share: share,
-		Client: client, Minted: true, Arrived: now(),
+		Client: client, Arrived: now(),
 	}
 }
 

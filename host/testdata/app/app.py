@@ -89,6 +89,27 @@ def garbage_wire(environ):
     return b"ok"
 
 
+def answer_late(environ):
+    """Answers once more when the next request is on its way: what a thread
+    that was left behind does."""
+    import struct
+
+    frame = sys._getframe(1)
+    while "link" not in frame.f_locals:
+        frame = frame.f_back
+    link, number = frame.f_locals["link"], frame.f_locals["number"]
+    LATE.append(lambda: link.sock.sendall(struct.pack("<IIIHH", 6, 5, number, 0, 0) + b"200 OKextra"))
+    return b"ok"
+
+
+LATE = []
+
+
+def then_late(environ):
+    LATE.pop()()
+    return b"own"
+
+
 def close_sockets(environ):
     for fd in range(3, 64):
         try:
@@ -117,6 +138,7 @@ paths = {
     "/order": order, "/backtrack": backtrack, "/sleep": sleep, "/wait": wait_for, "/pid": pid, "/env": env,
     "/echo": echo, "/die": die, "/fail": fail, "/say": say, "/loud": loud, "/tick": tick, "/garbage/out": garbage_out,
     "/garbage/wire": garbage_wire, "/garbage/close": close_sockets,
+    "/twice/first": answer_late, "/twice/next": then_late,
 }
 
 

@@ -30,6 +30,7 @@ class Settings:
         self.pid = os.getpid()
         self.started = time.time()
         self.stopping = False
+        self.forked = False  # this is a child of the worker, not the worker
         self.bell, self.rope = os.pipe()
         os.set_blocking(self.rope, False)
 
@@ -90,12 +91,14 @@ def watch_signals(settings):
     return dump  # the registration does not keep it open
 
 
-def after_fork(links):
+def after_fork(settings, links):
     """A forked child must not hold the worker's connections open, nor take
-    its signals for the worker's."""
+    its signals for the worker's, nor, when the request it was forked in
+    returns there too, connect again as the worker."""
     import signal
 
     def forget():
+        settings.stopping = settings.forked = True  # not stop(): the pipe is the worker's
         for link in links:
             link.drop()
         signal.set_wakeup_fd(-1)
@@ -125,7 +128,7 @@ def main():
 
     head = control.Control(settings)
     links = [head.connection]
-    after_fork(links)
+    after_fork(settings, links)
     threading.Thread(target=head.serve, name="muru-control", daemon=True).start()
     application = app.load(settings, head)
     if application is None:

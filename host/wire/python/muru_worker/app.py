@@ -24,9 +24,7 @@ def load(settings, control):
         while at is not None and is_ours(at.tb_frame.f_code.co_filename):
             at = at.tb_next
         error.__traceback__ = at
-        sys.__excepthook__(type(error), error, at)
-        if isinstance(error, SystemExit):
-            sys.stderr.write("SystemExit: %s\n" % error)
+        sys.__excepthook__(type(error), error, at)  # of SystemExit, too, it prints all
         control.report_failed(last_line(error))
     return None
 
@@ -61,8 +59,22 @@ def find(entry, source):
         try:
             found = getattr(found, name)
         except AttributeError:
-            raise Unusable("module %s has no attribute %s (entry %s)" % (module, attribute, entry)) from None
+            text = "module %s has no attribute %s (entry %s): %s"
+            raise Unusable(text % (module, attribute, entry, advice(module))) from None
     return found
+
+
+def advice(module):
+    """Says which entry is meant: one of the names that people give to their
+    application, if the module has it."""
+    for name in ("application", "app", "wsgi", "wsgi_app", "api", "server"):
+        found = getattr(sys.modules[module], name, None)
+        try:
+            if callable(found) and check(found, name) is None:
+                return 'did you mean entry = "%s:%s"' % (module, name)
+        except Unusable:
+            pass
+    return 'entry = "MODULE:ATTR" names the application'
 
 
 def check(application, entry):

@@ -4,6 +4,7 @@ A frame is a header of 16 bytes (u32 length of the head, u32 length of the
 body, u32 id of the request, u16 flags, u16 number of fields; little-endian),
 the head and the body. The daemon's frame.go describes each flag.
 """
+import os
 import struct
 import sys
 import threading
@@ -197,6 +198,8 @@ class Link(Connection):
                 sys.__excepthook__(*sys.exc_info())
             self.busy = False
             self.drop()
+            if self.settings.forked:
+                os._exit(0)  # the application forked in a request and did not end the child
             self.lasted()
 
     def answer_requests(self):

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"muru"
+	"muru/rollout"
+	"muru/rollout/rollouttest"
+)
+
+// A clock is virtual: it stands still until it is set.
+type clock struct {
+	mu     sync.Mutex // guards what is below
+	now    time.Time
+	timers map[*timer]struct{}
+}
+
+type timer struct {
+	at time.Time
+	c  chan time.Time
+}
+
+func newClock() *clock {
+	return &clock{now: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC), timers: map[*timer]struct{}{}}
+}
+
+// Now implements [rollout.Clock].
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// After implements [rollout.Clock].
+func (c *clock) After(d time.Duration) (<-chan time.Time, func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &timer{at: c.now.Add(d), c: make(chan time.Time, 1)}
+	if d <= 0 {
+		t.c <- c.now
+		return t.c, func() {}
+	}
+	c.timers[t] = struct{}{}
+	return t.c, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.timers, t)
+	}
+}
+
+// set moves the time on and fires what is due.
+func (c *clock) set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+	for t := range c.timers {
+		if !t.at.After(now) {
+			t.c <- now
+			delete(c.timers, t)
+		}
+	}
+}
+
+// An edge keeps what it was told last. It has one app.
+type edge struct {
+	mu         sync.Mutex // guards what is below
+	routing    muru.Routing
+	thresholds []muru.Threshold
+	sink       muru.Sink
+}
+
+// Route implements [rollout.Edge].
+func (e *edge) Route(r muru.Routing) { e.mu.Lock(); defer e.mu.Unlock(); e.routing = r }
+
+// Remove implements [rollout.Edge].
+func (e *edge) Remove(string) {}
+
+// Judge implements [rollout.Edge].
+func (e *edge) Judge(_ string, t []muru.Threshold, s muru.Sink) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.thresholds, e.sink = t, s
+}
+
+// URL implements [rollout.Edge].
+func (e *edge) URL(muru.Route) string { return "http://edge/" }
+
+// A world is one app with a baseline and a candidate under trial, on a clock
+// of its own.
+type world struct {
+	rand   *rand.Rand
+	clock  *clock
+	edge   *edge
+	engine *rollout.Engine
+	number int // of the rollout
+
+	// What is in force, as of the last look.
+	generation uint64
+	share      muru.Share
+	live       bool
+	thresholds []muru.Threshold
+	sink       muru.Sink
+
+	requests, failures int // of the candidate
+	minted             uint64
+}
+
+var baseline, candidate = muru.ReleaseID{App: "shop", Number: 1}, muru.ReleaseID{App: "shop", Number: 2}
+
+// newWorld deploys two releases and starts a rollout of the second.
+func newWorld(seed uint64, change func(*rollout.CanaryRequest)) *world {
+	c := newClock()
+	w := &world{rand: rand.New(rand.NewPCG(seed, 0)), clock: c, edge: &edge{}, minted: 1 << 40}
+	w.engine = rollout.New(rollout.Options{Edge: w.edge, Host: &rollouttest.Host{}, Clock: c, Log: rollout.NewLog(c, 100)})
+	ctx := context.Background()
+	for _, hold := range []bool{false, true} {
+		plan := muru.ReleasePlan{Source: "/srv/shop", Workers: 1, Threads: 1, Timeouts: muru.DefaultTimeouts()}
+		if _, _, err := w.engine.Deploy(ctx, rollout.DeployRequest{App: "shop", Plan: plan, Hold: hold}); err != nil {
+			panic("BUG: deploy: " + err.Error())
+		}
+	}
+	q := rollout.NewCanary(candidate)
+	change(&q)
+	r, _, err := w.engine.Canary(ctx, q)
+	if err != nil {
+		panic("BUG: canary: " + err.Error())
+	}
+	w.number = r.Number
+	w.look()
+	return w
+}
+
+// look lets the engine do what it has to, and reads what is in force then.
+func (w *world) look() {
+	if err := w.engine.Sync(context.Background()); err != nil {
+		panic("BUG: sync: " + err.Error())
+	}
+	w.edge.mu.Lock()
+	defer w.edge.mu.Unlock()
+	w.generation, w.live = w.edge.routing.Generation, w.edge.routing.Rollout != 0
+	w.share, _ = w.edge.routing.Split.Share(candidate)
+	w.thresholds, w.sink = w.edge.thresholds, w.edge.sink
+}
+
+// A request is what one visitor asks for. A client of 0 has no cookie.
+type request struct {
+	client uint64
+	took   time.Duration
+	failed bool
+}
+
+// picked reports whether the candidate gets a client's request: by chance, or
+// by a hash of who it is.
+func (w *world) picked(client uint64, seed uint64) bool {
+	if client == 0 {
+		return w.rand.IntN(muru.Buckets) < int(w.share)
+	}
+	x := (client ^ seed*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>29) * 0x94d049bb133111eb
+	return (x^x>>32)%muru.Buckets < uint64(w.share)
+}
+
+// send tells the judge of a request as the edge would, and has the engine
+// look if it is one that may decide.
+func (w *world) send(r request, toCandidate bool, at time.Time) {
+	f := muru.Fact{
+		App: "shop", Release: baseline, Generation: w.generation, Share: w.share, Client: r.client,
+		Arrived: at, Duration: r.took, Status: 200,
+	}
+	if r.client == 0 {
+		w.minted++
+		f.Client, f.Minted = w.minted*0x9e3779b97f4a7c15, true
+	}
+	if r.failed {
+		f.Status = 500
+	}
+	event := r.failed
+	if toCandidate {
+		f.Release = candidate
+		w.requests++
+		if r.failed {
+			w.failures++
+		}
+	}
+	for _, t := range w.thresholds {
+		if t.Of == muru.OfDuration && f.Duration > t.After {
+			over := f
+			over.Status, over.Duration = 0, t.After
+			w.sink.Overdue(over, t)
+			event = true
+		}
+	}
+	w.sink.Done(f)
+	// The plain judge decides by its minimum, which any request can complete.
+	if toCandidate && (event || w.requests%100 == 0) {
+		w.look()
+	}
+}
+
+// close ends the engine.
+func (w *world) close() { _ = w.engine.Close(context.Background()) }
