@@ -235,6 +235,7 @@ func TestRetryUsesTheSameWarmWorkersAndSaysWhereItStarts(t *testing.T) {
 		if err != nil || report != "rollout 2 of shop@r2 started against r1: step 2 of 2: 50% for 30s" || r.Number != 2 {
 			t.Fatal(report, err)
 		}
+		time.Sleep(time.Second) // the candidate starts again in the background
 		w.good(20)
 		time.Sleep(31 * time.Second)
 		w.expect(2, muru.Promoted, "every step passed its gates")
