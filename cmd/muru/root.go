@@ -12,7 +12,6 @@ import (
 
 	"muru"
 	"muru/control"
-	script "muru/starlark"
 )
 
 // version is set when a release of muru is built.
@@ -94,7 +93,7 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	if near := script.Suggest(word, names); near != "" {
+	if near := muru.Suggest(word, names); near != "" {
 		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
 	}
 	return err.WithHint("%s lists the verbs", strings.Replace(cmd.CommandPath(), "muru", "muru help", 1))
@@ -111,7 +110,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
-		if near := script.Suggest(name, names); near != "" {
+		if near := muru.Suggest(name, names); near != "" {
 			return m.WithHint("did you mean --%s?", near)
 		}
 	}
