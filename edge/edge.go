@@ -51,6 +51,8 @@ type Edge struct {
 	listeners []net.Listener
 	serving   bool
 	closed    bool
+
+	ended chan struct{} // closed when Close has ended
 }
 
 // New returns an Edge without routes and listeners.
@@ -66,6 +68,7 @@ func New(o Options) *Edge {
 		nobody:  newNoReleaseStats(),
 		stats:   map[muru.ReleaseID]*releaseStats{},
 		judges:  map[string]*judge{},
+		ended:   make(chan struct{}),
 	}
 	e.base, e.cut = context.WithCancelCause(context.Background())
 	e.table.Store(newTable())
