@@ -23,8 +23,9 @@
 //
 // Text for people has one form each: units.go parses and prints durations,
 // shares, percentages and sizes; event.go prints and parses event lines;
-// errors.go holds every error. The two state machines are tables:
-// [ReleaseState.CanBecome] and [RolloutState.CanBecome].
+// errors.go holds every error; [Suggest] finds the name somebody meant. The two
+// state machines are tables: [ReleaseState.CanBecome] and
+// [RolloutState.CanBecome].
 //
 // Start reading at [Exchange] for the path of a request and at [Rollout] for
 // the path of a release.

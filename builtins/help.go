@@ -7,7 +7,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"muru"
-	script "muru/starlark"
 )
 
 var helpSpec = (&Spec{
@@ -118,7 +117,7 @@ func helpNamed(specs []*Spec, name, otherwise string) (string, error) {
 		return helpTime, nil
 	}
 	err := muru.Errorf(muru.KindNotFound, "there is nothing called %q", name)
-	if near := script.Suggest(name, names); near != "" {
+	if near := muru.Suggest(name, names); near != "" {
 		return "", err.WithHint("did you mean %s?", near)
 	}
 	return "", err.WithHint("%s", otherwise)

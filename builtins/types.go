@@ -9,7 +9,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"muru"
-	script "muru/starlark"
 )
 
 // A Type converts and checks an argument. Convert's errors say what is wrong
@@ -113,7 +112,7 @@ func quotedList(words []string) string {
 // unknownWord makes the error for a word that is none of words.
 func unknownWord(word, what string, words []string) error {
 	err := usagef("%q %s", word, what)
-	if near := script.Suggest(word, words); near != "" {
+	if near := muru.Suggest(word, words); near != "" {
 		return err.WithHint("did you mean %q?", near)
 	}
 	for _, w := range words {

@@ -8,7 +8,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"muru"
-	script "muru/starlark"
 )
 
 // unpack binds the arguments of a call to the parameters of its Spec and
@@ -88,7 +87,7 @@ func (c *Call) bind(p Param, v starlark.Value, rest starlark.Tuple) error {
 
 func (c *Call) unknownKeyword(name string) error {
 	err := usagef("there is no parameter %s", name)
-	if near := script.Suggest(name, c.spec.names()); near != "" {
+	if near := muru.Suggest(name, c.spec.names()); near != "" {
 		return err.WithHint("did you mean %s?", near)
 	}
 	return err.WithHint("%s", c.spec.Signature())

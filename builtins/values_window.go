@@ -7,7 +7,6 @@ import (
 	"go.starlark.net/starlark"
 
 	"muru"
-	script "muru/starlark"
 )
 
 var windowKind = &kind{
@@ -123,7 +122,7 @@ func countOf(c *Call) (int, error) {
 		return n, nil
 	}
 	err := usagef("%q is not counted", what).WithHint("%s", armWhat)
-	if near := script.Suggest(what, muru.ArmCounts); near != "" {
+	if near := muru.Suggest(what, muru.ArmCounts); near != "" {
 		err = err.WithHint("did you mean %q?", near)
 	}
 	return 0, err

@@ -36,8 +36,8 @@ func TestCallSaysEverythingInOrderAndKeepsWhatItWasAsked(t *testing.T) {
 	var got control.Call
 	w := serve(t, &controltest.Muru{OnCall: func(ctx context.Context, c control.Call, out func(control.Message)) error {
 		got = c
-		if by := control.Caller(ctx); by != c.By {
-			t.Errorf("the context's caller is %q, the call's %q", by, c.By)
+		if by := control.Caller(ctx); by != ownName(t) {
+			t.Errorf("the caller is %q", by)
 		}
 		for _, m := range said {
 			out(m)
@@ -45,14 +45,13 @@ func TestCallSaysEverythingInOrderAndKeepsWhatItWasAsked(t *testing.T) {
 		return nil
 	}})
 	var heard []control.Message
-	asked := control.Call{Source: `canary("shop@r6")`, Dir: "/srv", Wait: true, By: "mallory"}
+	asked := control.Call{Source: `canary("shop@r6")`, Dir: "/srv"}
 	if err := w.Call(deadline(t), asked, func(m control.Message) { heard = append(heard, m) }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(said, heard); diff != "" {
 		t.Errorf("said (-) and heard (+): %s", diff)
 	}
-	asked.By = ownName(t) // never what was sent
 	if diff := cmp.Diff(asked, got); diff != "" {
 		t.Errorf("asked (-) and got (+): %s", diff)
 	}
@@ -92,11 +91,11 @@ func TestRunsAreStartedListedAttachedToAndCancelled(t *testing.T) {
 		OnCancelRun: func(ctx context.Context, n int) error { cancelled = n; return nil },
 	})
 	ctx := deadline(t)
-	n, err := w.StartRun(ctx, control.Run{File: "canary.star", Args: []string{"shop", "--hold", "30s"}, Dir: "/srv", By: "mallory"})
+	n, err := w.StartRun(ctx, control.Run{File: "canary.star", Args: []string{"shop", "--hold", "30s"}, Dir: "/srv"})
 	if n != 7 || err != nil {
 		t.Fatalf("StartRun: got %d, %v", n, err)
 	}
-	want := control.Run{File: "canary.star", Args: []string{"shop", "--hold", "30s"}, Dir: "/srv", By: ownName(t)}
+	want := control.Run{File: "canary.star", Args: []string{"shop", "--hold", "30s"}, Dir: "/srv"}
 	if diff := cmp.Diff(want, started); diff != "" {
 		t.Errorf("the run: %s", diff)
 	}
@@ -210,7 +209,7 @@ func TestErrorsOfEveryKindCrossTheSocketWhole(t *testing.T) {
 	var failure error
 	w := serve(t, &controltest.Muru{
 		OnCall: func(ctx context.Context, c control.Call, out func(control.Message)) error {
-			if c.Wait {
+			if c.Source == "say" {
 				out(control.Message{Kind: control.KindSay, Text: "first"})
 			}
 			return failure
@@ -223,7 +222,7 @@ func TestErrorsOfEveryKindCrossTheSocketWhole(t *testing.T) {
 		for how, ask := range map[string]func() error{
 			"alone": func() error { return w.Call(deadline(t), control.Call{Source: "x"}, func(control.Message) {}) },
 			"after": func() error {
-				return w.Call(deadline(t), control.Call{Source: "x", Wait: true}, func(control.Message) {})
+				return w.Call(deadline(t), control.Call{Source: "say"}, func(control.Message) {})
 			},
 			"a value": func() error { _, err := w.Runs(deadline(t)); return err },
 		} {

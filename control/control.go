@@ -21,8 +21,8 @@ import (
 // always stays. The errors hold a [muru.Error] in their chain when it is the
 // person's matter; see [Error] for how they cross the socket.
 //
-// Who asks is [Caller] of ctx. A server sets it, and the By fields of the
-// requests, from the connection and never from what was sent.
+// Who asks is [Caller] of ctx. A server sets it from the connection and never
+// from what was sent.
 type Muru interface {
 	// Call evaluates one Starlark expression, which a verb stands for, and
 	// says what it reports, prints and returns. When ctx ends, a call that
@@ -127,8 +127,6 @@ const (
 type Call struct {
 	Source string `json:"source"`
 	Dir    string `json:"dir,omitempty"` // absolute: what relative paths mean; empty: they are refused
-	Wait   bool   `json:"wait,omitempty"`
-	By     string `json:"-"` // who asks; set by the server
 }
 
 // A Run is a recipe to run.
@@ -136,7 +134,6 @@ type Run struct {
 	File string   `json:"file"`          // relative to Dir
 	Args []string `json:"args"`          // the words after FILE
 	Dir  string   `json:"dir,omitempty"` // absolute
-	By   string   `json:"-"`             // who asks; set by the server
 }
 
 // A GCReport is what GC has removed for good.
@@ -149,7 +146,6 @@ type GCReport struct {
 // A SessionRequest says who wants a REPL session and where.
 type SessionRequest struct {
 	Dir string `json:"dir,omitempty"` // absolute: what relative paths mean
-	By  string `json:"-"`             // who asks; set by the server
 }
 
 // An EventRequest selects events. Zero fields select all.

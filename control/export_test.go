@@ -12,6 +12,9 @@ func (o *Options) Timing(heartbeat, stall time.Duration) { o.heartbeat, o.stall 
 // Sessions sets how many sessions may be open.
 func (o *Options) Sessions(max int) { o.maxSessions = max }
 
+// Users sets where the names of users come from.
+func (o *Options) Users(lookup func(uid int) (name string, known bool)) { o.lookupUser = lookup }
+
 // SetSilence sets for how long the server may say nothing.
 func (c *Client) SetSilence(d time.Duration) { c.silence = d }
 

@@ -172,7 +172,6 @@ func (s *Server) call(ctx context.Context, r *http.Request, say func(line)) erro
 	if strings.TrimSpace(c.Source) == "" {
 		return muru.Errorf(muru.KindUsage, "source: there is nothing to evaluate")
 	}
-	c.By = Caller(ctx)
 	return s.options.Muru.Call(ctx, c, func(m Message) { say(lineOf(m)) })
 }
 
@@ -187,7 +186,6 @@ func (s *Server) startRun(ctx context.Context, r *http.Request) (any, error) {
 	if run.File == "" {
 		return nil, muru.Errorf(muru.KindUsage, "file: there is nothing to run")
 	}
-	run.By = Caller(ctx)
 	n, err := s.options.Muru.StartRun(ctx, run)
 	return startedRun{n}, err
 }

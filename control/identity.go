@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 
 	"muru"
 )
@@ -17,8 +18,8 @@ type peer struct {
 	groups []int
 }
 
-// An identity is who a request is from. It is found once a connection, here
-// and nowhere else: another way to prove who one is, and what one may do,
+// An identity is who a request is from. It is found with the first request of
+// a connection, here and nowhere else: another way to prove who one is, and what one may do,
 // starts in this file.
 type identity struct {
 	by  string // the user's name
@@ -28,9 +29,11 @@ type identity struct {
 
 type identityKey struct{}
 
-// identify is the server's ConnContext.
+// identify is the server's ConnContext. It is called between two Accepts, so
+// it asks nothing yet: a directory of users may be slow, and everybody else
+// would wait.
 func (s *Server) identify(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, identityKey{}, s.identityOf(conn))
+	return context.WithValue(ctx, identityKey{}, sync.OnceValue(func() *identity { return s.identityOf(conn) }))
 }
 
 func (s *Server) identityOf(conn net.Conn) *identity {
@@ -61,7 +64,7 @@ func (s *Server) nameOf(uid int) string {
 	if name, ok := s.names.Load(uid); ok {
 		return name.(string)
 	}
-	name, known := lookupUser(uid)
+	name, known := s.options.lookupUser(uid)
 	if known {
 		s.names.Store(uid, name)
 	}
@@ -76,8 +79,8 @@ func admits(p peer, owner, group int) bool {
 
 // identityOf returns who a request is from.
 func identityOf(ctx context.Context) *identity {
-	if id, ok := ctx.Value(identityKey{}).(*identity); ok {
-		return id
+	if found, ok := ctx.Value(identityKey{}).(func() *identity); ok {
+		return found()
 	}
 	return &identity{err: muru.Errorf(muru.KindDenied, "nobody knows who asks")}
 }

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -151,5 +152,29 @@ func TestUnknownGroupIsASentence(t *testing.T) {
 	_, err := control.Listen(socketPath(t), "no-such-group")
 	if muru.KindOf(err) != muru.KindUsage || !strings.Contains(err.Error(), `there is no group "no-such-group"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestASlowDirectoryOfUsersHoldsUpNobodyElse(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	w := serve(t, saysWho(), func(o *control.Options) {
+		o.Users(func(int) (string, bool) {
+			if first.CompareAndSwap(false, true) {
+				close(asked)
+				<-answer
+			}
+			return "ana", true
+		})
+	})
+	slow := make(chan error, 1)
+	go func() { _, err := w.State(deadline(t)); slow <- err }()
+	receive(t, asked, "the question who that is")
+	if _, err := w.State(deadline(t)); err != nil {
+		t.Errorf("another client: %v", err)
+	}
+	close(answer)
+	if err := receive(t, slow, "the answer"); err != nil {
+		t.Error(err)
 	}
 }

@@ -112,7 +112,7 @@ func TestPanicEndsItsRequestOnlyAndNamesItsBug(t *testing.T) {
 	bugs := make(chan control.Bug, 10)
 	w := serve(t, &controltest.Muru{
 		OnCall: func(_ context.Context, c control.Call, out func(control.Message)) error {
-			if c.Wait {
+			if c.Source == "say" {
 				out(control.Message{Kind: control.KindSay, Text: "x"})
 			}
 			panic("oh")
@@ -123,7 +123,7 @@ func TestPanicEndsItsRequestOnlyAndNamesItsBug(t *testing.T) {
 	quiet := func(control.Message) {}
 	for what, ask := range map[string]func() error{
 		"a stream":       func() error { return w.Call(deadline(t), control.Call{Source: "x"}, quiet) },
-		"a begun stream": func() error { return w.Call(deadline(t), control.Call{Source: "x", Wait: true}, quiet) },
+		"a begun stream": func() error { return w.Call(deadline(t), control.Call{Source: "say"}, quiet) },
 		"a value":        func() error { _, err := w.State(deadline(t)); return err },
 	} {
 		err := ask()

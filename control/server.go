@@ -40,6 +40,8 @@ type Options struct {
 	stall       time.Duration // for how long a client may read nothing; 0: 10m
 	sessionIdle time.Duration // after which a session may be closed; 0: a week
 	maxSessions int           // 0: 256
+
+	lookupUser func(uid int) (name string, known bool) // nil: the system is asked
 }
 
 // A Bug is a panic that was turned into the failure of its request. People
@@ -88,6 +90,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.maxSessions == 0 {
 		o.maxSessions = 256
+	}
+	if o.lookupUser == nil {
+		o.lookupUser = lookupUser
 	}
 	s := &Server{
 		options:  o,

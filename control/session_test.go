@@ -41,11 +41,11 @@ func TestSessionAnswersAllThatAREPLAsks(t *testing.T) {
 		return fake, nil
 	}})
 	ctx := deadline(t)
-	s, err := w.OpenSession(ctx, control.SessionRequest{Dir: "/srv", By: "mallory"})
+	s, err := w.OpenSession(ctx, control.SessionRequest{Dir: "/srv"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(control.SessionRequest{Dir: "/srv", By: ownName(t)}, request); diff != "" {
+	if diff := cmp.Diff(control.SessionRequest{Dir: "/srv"}, request); diff != "" {
 		t.Errorf("the request: %s", diff)
 	}
 	var heard []string

@@ -201,7 +201,6 @@ func (s *Server) openSession(ctx context.Context, r *http.Request) (any, error) 
 	if err := s.sessions.makeRoom(ctx); err != nil {
 		return nil, err
 	}
-	q.By = Caller(ctx)
 	opened, err := s.options.Muru.OpenSession(ctx, q)
 	if err != nil {
 		return nil, err

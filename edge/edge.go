@@ -59,6 +59,8 @@ type Edge struct {
 	listeners []net.Listener
 	serving   bool
 	closed    bool
+
+	ended chan struct{} // closed when Close has ended
 }
 
 // New returns an Edge without routes and listeners.
@@ -68,13 +70,13 @@ func New(o Options) *Edge {
 		log = slog.New(slog.DiscardHandler)
 	}
 	e := &Edge{
-		options: o,
-		log:     log,
-		access:  newAccessLog(o.AccessLog),
-		nobody:  newNoReleaseStats(),
-		stats:   map[muru.ReleaseID]*releaseStats{},
-		judges:  map[string]*judge{},
-
+		options:  o,
+		log:      log,
+		access:   newAccessLog(o.AccessLog),
+		nobody:   newNoReleaseStats(),
+		stats:    map[muru.ReleaseID]*releaseStats{},
+		judges:   map[string]*judge{},
+		ended:    make(chan struct{}),
 		maxConns: cmp.Or(o.maxConns, maxConns()),
 	}
 	e.base, e.cut = context.WithCancelCause(context.Background())

@@ -151,10 +151,21 @@ func (e *Edge) Serve() error {
 // in a *muru.Error with ctx's error in its chain. A request whose client has
 // left is not waited for: what ends it is the end of its worker. Its line in
 // the access log is then still to come; all others are written. Shadow copies
-// are cut when the last client has its answer.
+// are cut when the last client has its answer. Closing again waits for the
+// same end, or for ctx, and returns nil.
 func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Lock()
+	again := e.closed
 	e.closed = true
+	if again {
+		e.mu.Unlock()
+		select {
+		case <-e.ended:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	defer close(e.ended)
 	if !e.serving {
 		for _, l := range e.listeners {
 			l.Close()

@@ -77,7 +77,7 @@ func (f *File) checkRuns() error {
 		return nil
 	}
 	err := muru.Errorf(muru.KindUsage, "%s: there is nothing to run: it defines no main", f.source.name)
-	if near := Suggest("main", functions); near != "" {
+	if near := muru.Suggest("main", functions); near != "" {
 		return err.WithHint("is %s meant to be main?", near)
 	}
 	return err.WithHint("def main(): is what runs")

@@ -21,7 +21,6 @@
 //     [CheckEffect], [Waiting], [Catch] and [Recover].
 //   - [Error] is every failure that comes out of here, with its position,
 //     its stack and the one rendering people see, [Error.Text].
-//   - [Suggest] finds the name somebody meant.
 //
 // # Ownership
 //

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.starlark.net/syntax"
+
+	"muru"
 )
 
 // notStarlark is what people who know Python write, and what to write here.
@@ -63,4 +65,12 @@ func statementAt(tree *syntax.File, pos syntax.Position) (word string) {
 		return word == ""
 	})
 	return word
+}
+
+// hintFor words a suggestion as the hint of an error, "" if there is none.
+func hintFor(name string, candidates []string) string {
+	if s := muru.Suggest(name, candidates); s != "" {
+		return "did you mean " + s + "?"
+	}
+	return ""
 }

@@ -25,8 +25,9 @@ func newBackupCommand(c *cli) *cobra.Command {
 apps, routes, releases, rollouts and events. The copy is a state file: to go
 back to it, stop muru, put it in the place of muru.db, and start muru.
 
-Sources of releases, logs and secrets are not in it. A FILE that exists is
-replaced when the copy is whole.`,
+Sources of releases, logs and the files of secrets are not in it; what releases
+were given as env is, secrets too, so FILE is readable by its owner only. A FILE
+that exists is replaced when the copy is whole.`,
 		Args: wantArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m, err := c.connect(state)

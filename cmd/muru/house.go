@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -127,6 +128,12 @@ func (h *house) restore(ctx context.Context) error {
 
 // listen opens the listeners and serves on them until Close.
 func (h *house) listen(ctx context.Context, addresses ...string) error {
+	var serving sync.WaitGroup
+	h.atClose(drainEdgeFor, func(ctx context.Context) error {
+		err := h.edge.Close(ctx)
+		serving.Wait() // Close has closed what it serves on
+		return err
+	})
 	for i, address := range addresses {
 		addr, err := h.edge.Listen(ctx, address)
 		if err != nil {
@@ -134,19 +141,9 @@ func (h *house) listen(ctx context.Context, addresses ...string) error {
 		}
 		if i == 0 {
 			h.address = addr.String()
-			h.atClose(drainEdgeFor, h.edge.Close)
 		}
 	}
-	ended := make(chan struct{}) // closed when Serve has returned
-	go func() {
-		defer close(ended)
-		h.served <- h.edge.Serve() // has room for it
-	}()
-	h.atClose(drainEdgeFor, func(ctx context.Context) error {
-		err := h.edge.Close(ctx)
-		<-ended // Close has closed what it serves on
-		return err
-	})
+	serving.Go(func() { h.served <- h.edge.Serve() }) // has room for it
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 // (which has a test of its own), the wrapper in recipes/testdata that gives it
 // an app to change and visitors, and fails if it ended otherwise than it says.
 func TestEveryRecipeDoesWhatItSays(t *testing.T) {
+	t.Parallel()
 	recipes, err := filepath.Glob("../../recipes/*.star")
 	if err != nil || len(recipes) < 7 {
 		t.Fatalf("found %d recipes: %v", len(recipes), err)
@@ -23,6 +24,7 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 			continue
 		}
 		t.Run(strings.TrimSuffix(name, ".star"), func(t *testing.T) {
+			t.Parallel()
 			out, err := runFile(t, "../../recipes/testdata/"+name)
 			if err != nil {
 				t.Fatalf("%s\n%s", errorText(err), out)

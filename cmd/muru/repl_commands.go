@@ -11,7 +11,6 @@ import (
 
 	"muru"
 	"muru/control"
-	script "muru/starlark"
 )
 
 // A replCommand is a % command.
@@ -53,7 +52,7 @@ func (r *repl) command(ctx context.Context, input string) error {
 		names = append(names, c.name)
 	}
 	err := muru.Errorf(muru.KindUsage, "there is no command %%%s", name)
-	if near := script.Suggest(name, names); near != "" {
+	if near := muru.Suggest(name, names); near != "" {
 		return err.WithHint("did you mean %%%s?", near)
 	}
 	return err.WithHint("%%help lists the commands")

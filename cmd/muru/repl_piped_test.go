@@ -121,7 +121,7 @@ func TestNoEscapeByteWhereNoneIsWanted(t *testing.T) {
 			s.send("[1,\n\x03")
 			s.answers("second")
 			s.send("print('be' + 'gun') or sleep('1h')\n")
-			s.expect(`\nbegun\n`)
+			s.expect(`begun\n`) // perhaps behind a prompt: a line may have been answered twice
 			s.send("\x03")
 			s.answers("third")
 			s.enter("%watch 1ms nope", `undefined: nope\n`)

@@ -12,7 +12,6 @@ import (
 
 	"muru"
 	"muru/control"
-	script "muru/starlark"
 )
 
 // version is set when a release of muru is built.
@@ -97,7 +96,7 @@ func nearVerb(cmd *cobra.Command, word string) string {
 			begun = append(begun, sub.Name())
 		}
 	}
-	if near := script.Suggest(word, names); near != "" || len(begun) != 1 {
+	if near := muru.Suggest(word, names); near != "" || len(begun) != 1 {
 		return near
 	}
 	return begun[0]
@@ -126,7 +125,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		name, _, _ := strings.Cut(unknown.GetSpecifiedName(), "=")
-		if near := script.Suggest(name, names); near != "" {
+		if near := muru.Suggest(name, names); near != "" {
 			return m.WithHint("did you mean --%s?", near)
 		}
 	}

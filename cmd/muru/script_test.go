@@ -1,19 +1,27 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
+	// These tests wait more than they work: for holds, drains and processes.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"muru": main, "talker": talker, "browse": browse, "muru-watching": watchingMain})
 }
 
 // TestScripts runs the binary as its users do.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	recipes, err := filepath.Abs("../../recipes")
 	if err != nil {
 		t.Fatal(err)

@@ -150,6 +150,11 @@ func TestBackupIsAStateFileAndWholeOrNotThere(t *testing.T) {
 	if said := s.must("backup", file); !regexp.MustCompile(`^muru: the state is in ` + file + `: \d+ bytes\n$`).MatchString(said) {
 		t.Errorf("it says %q", said)
 	}
+	if info, err := os.Stat(file); err != nil {
+		t.Error(err)
+	} else if info.Mode().Perm() != 0o600 { // what releases were given as env is in it
+		t.Errorf("the copy is %v", info.Mode())
+	}
 	was := lasting(t, s.client())
 	s.must("stop", "shop") // after the backup
 	for path, want := range map[string]string{

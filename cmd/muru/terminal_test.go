@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"io"
+	"testing"
+)
 
 func TestProgressThatIsTooLongIsCutBetweenWords(t *testing.T) {
 	const line = "rollout 1 running, 77 requests (baseline 731 0), p99 pass"
@@ -23,5 +26,29 @@ func TestProgressThatIsTooLongIsCutBetweenWords(t *testing.T) {
 	}
 	if got := cutToWidth("a\x1b[K\nb", 20); got != "a [K b" {
 		t.Errorf("control characters: %q", got)
+	}
+}
+
+func TestProgressIsRedrawnOnlyWhereTheTerminalCan(t *testing.T) {
+	master, slave := openTerminal(t)
+	defer master.Close()
+	defer slave.Close()
+	for _, c := range []struct {
+		term, noColor string
+		want          bool
+	}{
+		{"xterm", "", true},
+		{"xterm", "1", false}, // its owner does not want it
+		{"dumb", "", false},
+		{"", "", false},
+	} {
+		t.Setenv("TERM", c.term)
+		t.Setenv("NO_COLOR", c.noColor)
+		if got := newTerminal(io.Discard, slave).redraw; got != c.want {
+			t.Errorf("TERM=%q NO_COLOR=%q: %v", c.term, c.noColor, got)
+		}
+	}
+	if newTerminal(io.Discard, io.Discard).redraw {
+		t.Error("on what is no terminal")
 	}
 }

@@ -42,7 +42,7 @@ func (v *command) call(ctx context.Context, m control.Muru) error {
 		w.limit = v.timeout
 	}
 	err = w.show(ctx, func(ctx context.Context, out func(control.Message)) error {
-		return m.Call(ctx, control.Call{Source: v.source(), Dir: dir, Wait: v.wait}, out)
+		return m.Call(ctx, control.Call{Source: v.source(), Dir: dir}, out)
 	})
 	value, lastSay := w.printer.result()
 	if err != nil {

@@ -138,7 +138,7 @@ func TestCallsCarryTheDirectoryOfWhoTyped(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	typed(t, m, "rollout", "canary", "shop@r6", "--wait")
-	want := control.Call{Source: `canary("shop@r6")`, Dir: dir, Wait: true}
+	want := control.Call{Source: `canary("shop@r6")`, Dir: dir}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -1,6 +1,10 @@
-package starlark
+package muru_test
 
-import "testing"
+import (
+	"testing"
+
+	"muru"
+)
 
 func TestSuggestFindsTheNearestOfAllNames(t *testing.T) {
 	names := []string{"app", "canary", "deploy", "gates", "hold", "min_requests", "on_conflict", "on_fail", "on_no_data", "steps", "wait"}
@@ -20,11 +24,11 @@ func TestSuggestFindsTheNearestOfAllNames(t *testing.T) {
 		"rollback":     "",
 		"zzzzzz":       "",
 	} {
-		if got := Suggest(name, names); got != want {
+		if got := muru.Suggest(name, names); got != want {
 			t.Errorf("Suggest(%q) = %q, want %q", name, got, want)
 		}
 	}
-	if got := Suggest("bat", []string{"hat", "cat"}); got != "cat" {
+	if got := muru.Suggest("bat", []string{"hat", "cat"}); got != "cat" {
 		t.Errorf("of equally near names the first in the alphabet: got %q", got)
 	}
 }

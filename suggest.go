@@ -1,4 +1,4 @@
-package starlark
+package muru
 
 import (
 	"strings"
@@ -27,14 +27,6 @@ func Suggest(name string, candidates []string) string {
 		}
 	}
 	return best
-}
-
-// hintFor words a suggestion as the hint of an error, "" if there is none.
-func hintFor(name string, candidates []string) string {
-	if s := Suggest(name, candidates); s != "" {
-		return "did you mean " + s + "?"
-	}
-	return ""
 }
 
 func fold(s string) []rune {
