@@ -145,10 +145,12 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 		defer cancel()
 		passed, stopTimer := x.clock.After(checkTimeout)
 		defer stopTimer()
+		answered := false // guarded by x.mu
 		if !x.spawn(func() {
 			select {
 			case <-passed:
 				cancel()
+				x.overdue(c, &answered)
 			case <-ctx.Done():
 			}
 		}) {
@@ -159,7 +161,7 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 			return // ended meanwhile: the answer is of no use
 		}
 		if err == nil && ctx.Err() != nil {
-			err = muru.Errorf(muru.KindTimeout, "no answer in %s", muru.FormatMeasured(checkTimeout))
+			err = noAnswer()
 		}
 		v := muru.Verdict{Gate: c.gate.Name, Result: muru.Pass, Requests: w.Candidate.Requests, At: x.clock.Now()}
 		if w.Baseline != nil {
@@ -172,6 +174,7 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 			v.Result, v.Message = muru.Fail, textCheck(c.gate.Name, message)
 		}
 		x.mu.Lock()
+		answered = true
 		c.verdict = v
 		c.running--
 		x.mu.Unlock()
@@ -180,6 +183,26 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 	if !x.spawn(run) {
 		done()
 	}
+}
+
+// overdue files a function that has not answered in time. It may not come back
+// for long: one huge operation cannot be stopped, and its print() may wait for
+// who watches. What it said before must not stand meanwhile.
+func (x *examiner) overdue(c *check, answered *bool) {
+	x.mu.Lock()
+	if !*answered {
+		c.verdict = muru.Verdict{
+			Gate: c.gate.Name, Result: muru.GateError, Message: noAnswer().Error(), At: x.clock.Now(),
+			Requests: c.verdict.Requests, BaselineRequests: c.verdict.BaselineRequests,
+		}
+	}
+	x.mu.Unlock()
+	x.wake()
+}
+
+// noAnswer is the error of a function that does not answer in time.
+func noAnswer() *muru.Error {
+	return muru.Errorf(muru.KindTimeout, "no answer in %s", muru.FormatMeasured(checkTimeout))
 }
 
 // settled reports whether nothing that is open could still fail a gate.

@@ -41,7 +41,7 @@ func TestCanaryRefusesPlansThatCannotBe(t *testing.T) {
 		{gates(muru.Gate{Name: "5xx"}, muru.Gate{Name: "5xx"}), muru.KindUsage, "gates[1]: 5xx is named twice", ""},
 		{gates(muru.Gate{Name: "probe"}), muru.KindUsage, "gates[0]: probe has no paths", `gate("probe", paths = ["/healthz"])`},
 		{gates(muru.Gate{Name: "p95", Max: muru.PercentOf(1)}), muru.KindUsage, "gates[0]: p95: a max of 1.00% is in the wrong unit", ""},
-		{release(muru.ReleaseID{App: "shpo", Number: 2}), muru.KindNotFound, `no app is called "shpo"`, ""},
+		{release(muru.ReleaseID{App: "shpo", Number: 2}), muru.KindNotFound, `no app is called "shpo"`, `did you mean "shop"?`},
 		{release(muru.ReleaseID{App: "shot", Number: 2}), muru.KindNotFound, `no app is called "shot"`, `did you mean "shop"?`},
 		{release(rel(9)), muru.KindNotFound, "shop has no release r9", `did you mean "shop@r4"?`},
 		{release(rel(1)), muru.KindRefused, "shop@r1 serves 100% of shop already: there is nothing to try", ""},
