@@ -147,10 +147,12 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 		defer cancel()
 		passed, stopTimer := x.clock.After(c.within())
 		defer stopTimer()
+		answered := false // guarded by x.mu
 		if !x.spawn(func() {
 			select {
 			case <-passed:
 				cancel()
+				x.overdue(c, &answered)
 			case <-ctx.Done():
 			}
 		}) {
@@ -170,6 +172,7 @@ func (x *examiner) ask(c *check, now time.Time, done func()) {
 			v.BaselineRequests = w.Baseline.Requests
 		}
 		x.mu.Lock()
+		answered = true
 		c.verdict = v
 		c.running--
 		x.mu.Unlock()
@@ -192,7 +195,7 @@ func (c *check) within() time.Duration {
 func askFunction(ctx context.Context, g muru.Gate, w muru.Window) muru.Verdict {
 	ok, message, err := callCheck(ctx, g.Check, w)
 	if err == nil && ctx.Err() != nil {
-		err = muru.Errorf(muru.KindTimeout, "%s", textNoAnswer(checkTimeout))
+		err = noAnswer(checkTimeout)
 	}
 	v := muru.Verdict{Gate: g.Name, Result: muru.Pass}
 	switch {
@@ -202,6 +205,26 @@ func askFunction(ctx context.Context, g muru.Gate, w muru.Window) muru.Verdict {
 		v.Result, v.Message = muru.Fail, textCheck(g.Name, message)
 	}
 	return v
+}
+
+// overdue files a function that has not answered in time. It may not come back
+// for long: one huge operation cannot be stopped, and its print() may wait for
+// who watches. What it said before must not stand meanwhile.
+func (x *examiner) overdue(c *check, answered *bool) {
+	x.mu.Lock()
+	if !*answered {
+		c.verdict = muru.Verdict{
+			Gate: c.gate.Name, Result: muru.GateError, Message: noAnswer(c.within()).Error(), At: x.clock.Now(),
+			Requests: c.verdict.Requests, BaselineRequests: c.verdict.BaselineRequests,
+		}
+	}
+	x.mu.Unlock()
+	x.wake()
+}
+
+// noAnswer is the error of a function that does not answer in time.
+func noAnswer(limit time.Duration) *muru.Error {
+	return muru.Errorf(muru.KindTimeout, "%s", textNoAnswer(limit))
 }
 
 // settled reports whether nothing that is open could still fail a gate.

@@ -217,6 +217,23 @@ func TestFunctionGate(t *testing.T) {
 			w.expect(1, muru.RolledBack, "no data at 10%: gate orders cannot judge after 1 min: canary.star:9:5: division by zero")
 		})
 	})
+	t.Run("that does not come back does not go on passing", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			n, back := 0, make(chan struct{})
+			w.baseAndCandidate()
+			w.canary(check(func(context.Context, muru.Window) (bool, string, error) {
+				if n++; n > 1 {
+					<-back // whatever its context says
+				}
+				return true, "", nil
+			}))
+			w.good(100)
+			time.Sleep(5 * time.Minute) // far past the holds
+			w.expect(1, muru.Running, "")
+			w.expectEvents("rollout.gate_error", "shop@r2 step 1 at 10%: orders: no answer in 5 s; asked again every second")
+			close(back)
+		})
+	})
 	t.Run("that hangs or panics is in error", func(t *testing.T) {
 		inWorld(t, func(w *world) {
 			n := 0

@@ -129,6 +129,11 @@ func (l *Log) Query(q EventQuery) []muru.Event {
 	events := l.events[max(0, len(l.events)-l.max):]
 	first := l.seq + 1
 	l.mu.Unlock()
+	if q.After > 0 && len(events) > 0 && q.After >= events[0].Seq {
+		i, _ := slices.BinarySearchFunc(events, q.After+1, func(e kept, seq int) int { return e.Seq - seq })
+		found, _ := q.collect(events[i:]) // those who follow ask for each event: this is quick
+		return found
+	}
 	if len(events) > 0 {
 		first = events[0].Seq
 	}
@@ -163,6 +168,7 @@ func (q EventQuery) collect(events []kept) (found []muru.Event, done bool) {
 	// Events are in the order of their times, but for a clock set back: the
 	// search goes on a while past the first that is too old.
 	over := len(events) > 0 && !q.Since.IsZero() && events[0].Time.Before(q.Since.Add(-time.Hour))
+	over = over || len(events) > 0 && events[0].Seq <= q.After
 	return found, over || q.Limit > 0 && len(found) == q.Limit
 }
 
@@ -176,6 +182,8 @@ func (q EventQuery) selects(e *kept) bool {
 	case q.Rollout != 0 && e.rollout != q.Rollout:
 		return false
 	case q.Run != 0 && e.run != q.Run:
+		return false
+	case e.Seq <= q.After:
 		return false
 	case !q.Since.IsZero() && e.Time.Before(q.Since):
 		return false

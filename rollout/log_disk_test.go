@@ -138,6 +138,8 @@ func TestQueriesReachWhatMemoryDoesNotHold(t *testing.T) {
 	}{
 		{EventQuery{}, "1-2500 (2500)"},
 		{EventQuery{Limit: 50}, "2451-2500 (50)"},
+		{EventQuery{After: 2490}, "2491-2500 (10)"},
+		{EventQuery{After: 5}, "6-2500 (2495)"},
 		{EventQuery{Limit: 150}, "2351-2500 (150)"},
 		{EventQuery{Limit: 1200}, "1301-2500 (1200)"},
 		{EventQuery{Kind: "release.failed"}, "11-11 (1)"},

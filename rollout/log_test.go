@@ -47,6 +47,9 @@ func TestQueriesSelect(t *testing.T) {
 		{"kinds", EventQuery{Kind: "r*"}, []int{3, 5, 6}},
 		{"level", EventQuery{Level: &warning}, []int{2, 3, 6}},
 		{"newest", EventQuery{Limit: 2}, []int{5, 6}},
+		{"later", EventQuery{After: 4}, []int{5, 6}},
+		{"later and newest", EventQuery{After: 3, Limit: 2}, []int{5, 6}},
+		{"after all", EventQuery{After: 6}, nil},
 		{"future", EventQuery{Since: time.Now().Add(time.Hour)}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -120,6 +120,7 @@ type EventQuery struct {
 	Release muru.ReleaseID // its events and those of its workers and rollouts
 	Rollout int
 	Run     int
+	After   int // with a higher number than this
 	Since   time.Time
 	Kind    string      // may end in *
 	Level   *muru.Level // this level and above

@@ -163,6 +163,7 @@ func TestBaselineThatDoesNotStartAgainCanBeReplaced(t *testing.T) {
 			return rollouttest.Answering(200, ""), nil
 		}
 		w.restart()
+		time.Sleep(time.Second) // r1 is warm and starts in the background
 		if _, _, err := w.e.Rollback(w.ctx, RollbackRequest{Caller: ana, App: "shop"}); err != nil || w.state(1) != muru.Serving {
 			t.Error(err, w.state(1))
 		}

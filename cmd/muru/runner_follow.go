@@ -24,13 +24,11 @@ func (r *runner) Events(ctx context.Context, q control.EventRequest, out func(mu
 	if q.Follow {
 		coming = r.o.Events.Subscribe(watch) // before looking: nothing is missed between
 	}
-	last := q.After
+	query.After = q.After
 	give := func() {
 		for _, e := range r.o.Engine.Events(query) {
-			if e.Seq > last {
-				last = e.Seq
-				out(e)
-			}
+			query.After = e.Seq
+			out(e)
 		}
 	}
 	give()
@@ -39,7 +37,7 @@ func (r *runner) Events(ctx context.Context, q control.EventRequest, out func(mu
 		e, ok := <-coming
 		if !ok { // ctx ended, or we were too slow for the subscription
 			coming = r.o.Events.Subscribe(watch)
-		} else if e.Seq <= last {
+		} else if e.Seq <= query.After {
 			continue
 		}
 		give()
