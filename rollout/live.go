@@ -15,6 +15,7 @@ type live struct {
 	examiner *examiner
 
 	swapped   bool // the table has the present step's share
+	settled   bool // nothing that was open at the last look could fail a gate
 	swappedAt time.Time
 	held      time.Duration // of the hold
 	before    time.Duration // of the hold that was served before this window was opened
@@ -285,6 +286,9 @@ func (a *actor) judgeNow(now time.Time) (ended bool) {
 func (a *actor) readVerdicts(now time.Time) {
 	l := a.live
 	judge := l.examiner.judge
+	// First: a request that is told to be overdue in between is then still open
+	// for this look, and in the verdicts of the next.
+	l.settled = l.examiner.settled(now)
 	l.Verdicts = l.examiner.verdicts(now)
 	l.memory = judge.Told()
 	w := &l.witness
@@ -300,7 +304,7 @@ func (a *actor) readVerdicts(now time.Time) {
 // when the step's time is up.
 func (a *actor) goOn(now time.Time) {
 	l := a.live
-	if l.swapped && l.held >= l.Step.Hold && l.proven() && rule(l.Verdicts).passed && l.examiner.settled(now) && a.checkBalance() {
+	if l.swapped && l.held >= l.Step.Hold && l.proven() && rule(l.Verdicts).passed && l.settled && a.checkBalance() {
 		if a.e.log.failure() == nil {
 			a.passStep()
 		}

@@ -40,7 +40,7 @@ func (l *live) missing(now time.Time) string {
 		return missingOther(missingBalance, l.spent)
 	case !l.proven() && l.plan.Until == UntilConfident:
 		return missingOther(missingProof, l.spent)
-	case !l.examiner.settled(now):
+	case !l.settled:
 		return missingOther(missingOpen, l.spent)
 	}
 	return missingRequests(l.Step.Requests, l.least(), l.spent)

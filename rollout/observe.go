@@ -131,6 +131,7 @@ func (o *observation) look() (w muru.Window, wait time.Duration, done bool, err 
 	}
 	x.tick(now)
 	w = x.judge.Window(now)
+	settled := x.settled(now) // before the verdicts, as in a rollout
 	w.Verdicts = x.verdicts(now)
 	ruling := rule(w.Verdicts)
 	if ruling.failed != nil {
@@ -141,7 +142,7 @@ func (o *observation) look() (w muru.Window, wait time.Duration, done bool, err 
 	if !first.IsZero() {
 		held = now.Sub(first)
 	}
-	if !first.IsZero() && held >= o.q.Hold && requests >= x.least && ruling.passed && x.settled(now) {
+	if !first.IsZero() && held >= o.q.Hold && requests >= x.least && ruling.passed && settled {
 		return w, 0, true, nil
 	}
 	deadline := cmpOr(o.q.Deadline, o.q.Hold+deadlineSlack)
