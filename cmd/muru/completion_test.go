@@ -44,7 +44,7 @@ func TestTabCompletesVerbsFlagsAndLiveNames(t *testing.T) {
 		want []string
 	}{
 		{"rollo", []string{"rollout"}},
-		{"rollout re", []string{"resume"}},
+		{"rollout re", []string{"resume", "retry"}},
 		{"rollout canary shop@", []string{"shop@r5", "shop@r6"}},
 		{"rollout resume ", []string{"blog", "shop", "7"}},
 		{"rollout canary shop@r6 --approve ", []string{"each-step", "promotion", "all"}},
