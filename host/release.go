@@ -106,6 +106,9 @@ func (r *release) start(ctx context.Context) error {
 			return err
 		}
 		workers = append(workers, w)
+		if number < len(r.seats)-1 {
+			w.headStart(ctx)
+		}
 	}
 	for _, w := range workers {
 		select {
@@ -130,6 +133,22 @@ func (r *release) start(ctx context.Context) error {
 		return errors.New(cause)
 	default:
 		return nil
+	}
+}
+
+// startApart is how long at most the next worker of a release waits for the one
+// before it to be ready. All at once they would take every core from what
+// serves meanwhile.
+const startApart = 300 * time.Millisecond
+
+// headStart returns when the worker is ready or has had its time to be.
+func (w *worker) headStart(ctx context.Context) {
+	timer := time.NewTimer(startApart)
+	defer timer.Stop()
+	select {
+	case <-w.ready:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

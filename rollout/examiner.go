@@ -319,7 +319,9 @@ type ruling struct {
 func rule(all []muru.Verdict) ruling {
 	r := ruling{passed: true}
 	for _, v := range all {
-		if v.Result == muru.Fail && r.failed == nil {
+		// A worker that dies or hangs also fails requests: it is the cause, and
+		// so what is said.
+		if v.Result == muru.Fail && (r.failed == nil || v.Gate == muru.GateCrashes) {
 			r.failed = &v
 		}
 		if v.Result == muru.GateError {
