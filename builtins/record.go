@@ -105,7 +105,7 @@ func (r *Record) CompareSameType(op syntax.Token, y starlark.Value, _ int) (bool
 	case syntax.NEQ:
 		return !equal, nil
 	}
-	return false, fmt.Errorf("%s %s %s is not implemented", r.Type(), op, other.Type())
+	return false, fmt.Errorf("%s %s %s: these can only be compared with == and !=", r.Type(), op, other.Type())
 }
 
 // Attr returns an attribute or a method.

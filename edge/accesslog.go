@@ -41,6 +41,9 @@ func newAccessLog(w io.Writer) *accessLog {
 func (l *accessLog) write(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(line) > l.out.Available() {
+		_ = l.out.Flush() // whole lines at a time: the file may be rotated between two writes
+	}
 	_, err := l.out.Write(line)
 	if err == nil && !l.flushing {
 		_ = l.out.Flush()

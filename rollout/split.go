@@ -22,7 +22,10 @@ func (e *Engine) Split(ctx context.Context, q SplitRequest) (muru.App, Report, e
 			app = a.snapshot()
 			return err
 		})
-		return app, reportSplit(q.App, app.Split), err
+		if err != nil {
+			return app, "", err
+		}
+		return app, reportSplit(q.App, app.Split), nil
 	})
 }
 
@@ -119,7 +122,10 @@ func (a *actor) promote(r *release, q ReleaseRequest) (Report, error) {
 			return reportServesAlready(r.ID), nil
 		}
 		old, err := a.serveAll(r, q.Caller, nil)
-		return reportPromoted(r.ID, old), err
+		if err != nil {
+			return "", err
+		}
+		return reportPromoted(r.ID, old), nil
 	}
 	l := a.live
 	message := messagePromotedBy(q.who(), l.at(), l.Step.Number, l.Step.Of, q.Reason)

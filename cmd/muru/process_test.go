@@ -42,28 +42,7 @@ func startMuru(t *testing.T, recipe string, flags ...string) *process {
 	args := append([]string{"run", "--listen", "127.0.0.1:0"}, flags...)
 	p := &process{t: t, cmd: exec.Command("muru", append(args, "r.star")...), lines: make(chan struct{})}
 	p.cmd.Dir = dir
-	pipe, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stderr = p.cmd.Stdout
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.lines)
-		for scan := bufio.NewScanner(pipe); scan.Scan(); {
-			p.mu.Lock()
-			fmt.Fprintln(&p.out, scan.Text())
-			p.mu.Unlock()
-		}
-	}()
-	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-		}
-	})
+	p.start()
 	return p
 }
 
@@ -262,4 +241,31 @@ print("pids " + " ".join([str(w.pid) for w in workers()]))
 	if err != nil || regexp.MustCompile(`Error|Traceback`).Match(text) {
 		t.Errorf("%v: %s", err, text)
 	}
+}
+
+// start starts the process, keeps what it prints, and ends it with the test.
+func (p *process) start() {
+	p.t.Helper()
+	pipe, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd.Stderr = p.cmd.Stdout
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	go func() {
+		defer close(p.lines)
+		for scan := bufio.NewScanner(pipe); scan.Scan(); {
+			p.mu.Lock()
+			fmt.Fprintln(&p.out, scan.Text())
+			p.mu.Unlock()
+		}
+	}()
+	p.t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
+	})
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -37,28 +35,7 @@ func startServe(t *testing.T, state string, on func(*exec.Cmd), args ...string) 
 	if on != nil {
 		on(p.cmd)
 	}
-	pipe, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stderr = p.cmd.Stdout
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.lines)
-		for scan := bufio.NewScanner(pipe); scan.Scan(); {
-			p.mu.Lock()
-			fmt.Fprintln(&p.out, scan.Text())
-			p.mu.Unlock()
-		}
-	}()
-	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Kill()
-			_ = p.cmd.Wait()
-		}
-	})
+	p.start()
 	return &served{p, state}
 }
 
