@@ -8,7 +8,7 @@
 //     ports.go the [Edge], [Host] and [Clock] it works with
 //   - [Log] is the record of what happened, [Reporter] the way into it for
 //     edge and host, which are made before the engine; log_disk.go and
-//     log_commit.go keep it in a store
+//     log_commit.go keep it in a store, log_older.go reads what memory lacks
 //   - actor.go: the goroutine that owns one app; commit.go: the one way an
 //     app changes; ask.go: changes that are written or undone
 //   - record.go and record_*.go: what is kept, save.go: when; restore.go and

@@ -166,7 +166,14 @@ func (e *Engine) Harm(id muru.ReleaseID, h muru.Harm) {
 	}
 }
 
-// Events returns the events that q selects, oldest first.
+// FindEvents returns the events that q selects, oldest first, and an error if
+// older ones may be missing; see [Log.Find].
+func (e *Engine) FindEvents(ctx context.Context, q EventQuery) ([]muru.Event, error) {
+	return e.log.Find(ctx, q)
+}
+
+// Events is [Engine.FindEvents] for those who can do without events that
+// cannot be read now.
 func (e *Engine) Events(q EventQuery) []muru.Event { return e.log.Query(q) }
 
 // actorOf returns an app's actor, or an error of kind not_found.

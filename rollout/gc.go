@@ -174,6 +174,9 @@ func (l *Log) remove(ctx context.Context, p Policy) (n int, err error) {
 	before := len(l.events)
 	l.events = slices.Clone(l.events[min(len(l.events), l.indexLocked(cut+1)):])
 	n = before - len(l.events)
+	if l.disk != nil {
+		l.disk.removed = max(l.disk.removed, cut) // also what is being read just now
+	}
 	l.mu.Unlock()
 	if l.disk == nil || cut <= 0 {
 		return n, nil
@@ -181,11 +184,8 @@ func (l *Log) remove(ctx context.Context, p Policy) (n int, err error) {
 	return l.disk.removeUpTo(ctx, cut)
 }
 
-// indexLocked finds where the event of that number or the next is.
-func (l *Log) indexLocked(seq int) int {
-	i, _ := slices.BinarySearchFunc(l.events, seq, func(e kept, seq int) int { return e.Seq - seq })
-	return i
-}
+// indexLocked finds where the event of that number or the next is in memory.
+func (l *Log) indexLocked(seq int) int { return indexOf(l.events, seq) }
 
 // newestBefore finds the newest event on disk that is older than a time,
 // among those numbered below first; 0: none.
