@@ -44,8 +44,10 @@ type actor struct {
 	past       map[int]*live // those that have ended: their plans, and what their gates said
 	ended      []muru.Rollout
 	lookAt     time.Time
-	dirty      dirty  // what the store has not got yet
-	before     *image // what to go back to if the call of now cannot be written
+	dirty      dirty     // what the store has not got yet
+	later      *parcel   // what is being written in the background, nil: nothing
+	triedAt    time.Time // when it was last tried to write
+	before     *image    // what to go back to if the call of now cannot be written
 }
 
 // reverted is the last rollback of the app, which guards the next.
@@ -99,8 +101,11 @@ func (a *actor) run() {
 		if a.live != nil {
 			tick, stop = a.e.clock.After(max(0, a.lookAt.Sub(a.e.clock.Now())))
 		}
-		if a.dirty.any() {
-			retry, stopRetry = RealClock{}.After(retryEvery)
+		var saved <-chan struct{}
+		if a.later != nil {
+			saved = a.later.done
+		} else if a.dirty.any() {
+			retry, stopRetry = RealClock{}.After(max(0, retryEvery-time.Since(a.triedAt)))
 		}
 		select {
 		case fn := <-a.mail:
@@ -109,8 +114,10 @@ func (a *actor) run() {
 			a.look()
 		case <-tick:
 			a.look()
+		case <-saved:
+			a.settle()
 		case <-retry:
-			_ = a.saveDirty(nil) // stays dirty
+			a.saveLater()
 		case <-a.quit:
 			stop()
 			stopRetry()
@@ -131,6 +138,7 @@ func (a *actor) close() {
 	if a.live != nil {
 		a.dirty.rollouts[a.live.Number] = a.live
 	}
+	a.settle()
 	if a.dirty.any() {
 		_ = a.saveDirty(nil) // a restart goes on from what is on disk
 	}

@@ -77,7 +77,7 @@ func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Repor
 		if r.err != nil {
 			return r.err
 		}
-		return a.written()
+		return a.ahead()
 	})
 	if err != nil {
 		return snapshot, "", err

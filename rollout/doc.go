@@ -11,8 +11,8 @@
 //     log_commit.go keep it in a store, log_older.go reads what memory lacks
 //   - actor.go: the goroutine that owns one app; commit.go: the one way an
 //     app changes; ask.go: changes that are written or undone
-//   - record.go and record_*.go: what is kept, save.go: when; restore.go and
-//     mend.go: how it comes back after a restart; gc.go: how it goes
+//   - record.go and record_*.go: what is kept, save.go and save_parcel.go: when;
+//     restore.go and mend.go: how it comes back after a restart; gc.go: how it goes
 //   - deploy.go, serve.go, drain.go, stop.go, split.go, rollback.go: releases
 //   - canary.go (plans), start.go, queue.go and retry.go (how one begins),
 //     live.go (steps), ends.go, missing.go, approve.go, watch.go: rollouts;

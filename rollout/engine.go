@@ -69,6 +69,7 @@ type Engine struct {
 	made     map[callKey]any // what calls with a key have made
 
 	runCounter runCounter
+	scribe     scribe // writes what no call waits for
 }
 
 // callKey is one call of one run.

@@ -56,6 +56,7 @@ func (a *actor) removeReleases(ctx context.Context, keep int) (gone []muru.Relea
 	if keep <= 0 {
 		return nil, nil
 	}
+	a.settle() // nothing is to be written again that is removed
 	var old []*release
 	for _, r := range a.releases {
 		_, split := a.split.Share(r.ID)
@@ -109,6 +110,7 @@ func (e *Engine) removeRollouts(ctx context.Context, keep int) (gone []int, err 
 }
 
 func (a *actor) removeRollout(ctx context.Context, number int) error {
+	a.settle() // nothing is to be written again that is removed
 	if err := a.e.log.delete(ctx, []store.Op{store.Del(rolloutKey(number))}); err != nil {
 		return err
 	}

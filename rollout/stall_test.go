@@ -15,6 +15,7 @@ type stallingStore struct {
 	reads     atomic.Int64 // pages read
 	skipReads atomic.Int64 // so many reads more are not held up
 	broken    atomic.Bool  // reads fail
+	writes    atomic.Int64 // transactions asked for
 
 	read, write atomic.Pointer[chan struct{}] // what they wait for until it is closed; nil: nothing
 }
@@ -53,6 +54,7 @@ func (s *stallingStore) Range(ctx context.Context, from, to string, o store.Rang
 }
 
 func (s *stallingStore) Txn(ctx context.Context, cmps []store.Cmp, then, els []store.Op) (store.TxnResult, error) {
+	s.writes.Add(1)
 	wait(&s.write)
 	return s.Store.Txn(ctx, cmps, then, els)
 }
