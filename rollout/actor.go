@@ -61,15 +61,18 @@ type reverted struct {
 // by snapshots) and what it takes to run it.
 type release struct {
 	muru.Release
-	backend  muru.Backend
-	hold     bool               // asked to be held
-	caller   Caller             // who deployed it
-	cancel   context.CancelFunc // of its start
-	started  chan struct{}      // closed when its start is over
-	again    context.Context    // of its start after a restart of muru; cancel ends it
-	err      error              // how that went
-	report   Report
-	stopping chan struct{} // not nil while it is being stopped; closed when it is
+	backend muru.Backend
+	hold    bool               // asked to be held
+	caller  Caller             // who deployed it
+	cancel  context.CancelFunc // of its start
+	started chan struct{}      // closed when its start is over
+	again   context.Context    // of its start after a restart of muru; cancel ends it
+	err     error              // how that went
+	report  Report
+	// overtaken says why it does not take the traffic it was started for; empty:
+	// it does.
+	overtaken string
+	stopping  chan struct{} // not nil while it is being stopped; closed when it is
 }
 
 // view is what can be read of an app without asking its actor. It is

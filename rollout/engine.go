@@ -17,6 +17,14 @@ import (
 // there is nothing to say.
 type Report string
 
+// and adds another line.
+func (r Report) and(other Report) Report {
+	if r == "" || other == "" {
+		return r + other
+	}
+	return r + "\n" + other
+}
+
 // Options are what an [Engine] works with. Edge and Host are required; a nil
 // Clock is [RealClock] and a nil Log a new one of 100,000 events, in memory.
 //
