@@ -177,9 +177,8 @@ func (a *actor) startFailed(r *release, by Caller, err error) {
 	}
 	baseline := a.split.Baseline()
 	failed := muru.Errorf(muru.KindNotReady, "%s", textFailedToStart(r.ID, cause, baseline))
-	failed.Err = err
+	failed.Err, failed.Hint = err, hintOf(err)
 	if told, ok := errors.AsType[*muru.Error](err); ok {
-		failed.Hint = told.Hint
 		failed.Detail = told.Detail[max(0, len(told.Detail)-detailMax):]
 	}
 	r.err = failed
@@ -189,6 +188,22 @@ func (a *actor) startFailed(r *release, by Caller, err error) {
 			a.event(muru.LevelError, muru.ReleaseFailed, r.ID.String(), by, eventFailedToStart(cause)),
 		},
 	})
+}
+
+// hintOf returns the way out that an error, or the nearest of its causes with
+// one, shows.
+func hintOf(err error) string {
+	for err != nil {
+		told, ok := errors.AsType[*muru.Error](err)
+		if !ok {
+			break
+		}
+		if told.Hint != "" {
+			return told.Hint
+		}
+		err = told.Err
+	}
+	return ""
 }
 
 // takeUp holds a release that is ready, or gives it all traffic.
@@ -205,6 +220,6 @@ func (a *actor) takeUp(r *release) {
 		})
 		return
 	}
-	old, _ := a.serveAll(r, r.caller, nil) // nobody asks now
+	old, _ := a.serveAll(r, r.caller, "", nil) // nobody asks now
 	r.report = reportServing(r.ID, old)
 }

@@ -102,7 +102,7 @@ func (a *actor) takeOutCandidate(end *ending, events []muru.Event) error {
 // promoteLive ends the live rollout with all traffic on the candidate.
 func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) error {
 	r := a.numbered(a.live.Candidate.Number)
-	_, err := a.serveAll(r, by, &ending{muru.Promoted, message, muru.Buckets}, before...)
+	_, err := a.serveAll(r, by, "", &ending{muru.Promoted, message, muru.Buckets}, before...)
 	return err
 }
 

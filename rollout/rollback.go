@@ -221,7 +221,7 @@ func (a *actor) switchBack(to *release, q RollbackRequest) Report {
 	c := change{split: &next, moves: moves}
 	report := reportPromoted(to.ID, muru.ReleaseID{})
 	if from.IsZero() {
-		c.events = []muru.Event{a.event(muru.LevelNotice, muru.ReleasePromoted, to.ID.String(), q.Caller, eventPromoted(to.ID, from, q.who()))}
+		c.events = []muru.Event{a.event(muru.LevelNotice, muru.ReleasePromoted, to.ID.String(), q.Caller, eventPromoted(to.ID, from, q.who(), q.Reason))}
 	} else {
 		c.events = []muru.Event{a.event(muru.LevelWarning, muru.AppRolledBack, a.name, q.Caller, eventAppRolledBack(from, to.ID, q.who(), q.Reason))}
 		report = reportRolledBack(from, to.ID)

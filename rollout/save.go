@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"errors"
-
 	"muru"
 	"muru/store"
 )
@@ -64,9 +62,7 @@ func (a *actor) save(c change, l *live) error {
 // unwritten is what somebody is told whose change could not be written.
 func unwritten(cause error) error {
 	err := muru.Errorf(muru.KindFailed, "nothing was changed: %w", cause)
-	if told, ok := errors.AsType[*muru.Error](cause); ok {
-		err.Hint = told.Hint
-	}
+	err.Hint = hintOf(cause)
 	return err
 }
 
