@@ -53,7 +53,7 @@ func (a *actor) failGate(v muru.Verdict) {
 	said.Data["baseline_count"], said.Data["baseline_requests"] = v.BaselineCount, v.BaselineRequests
 	said.Data["limit"] = v.Limit.String()
 	if l.plan.OnFail == OnFailFreeze {
-		a.freeze(v.Message, said, a.rolloutEvent(muru.LevelError, kindFrozen, muruItself,
+		a.freeze(v.Message, said, a.rolloutEvent(muru.LevelError, muru.RolloutFrozen, muruItself,
 			eventFrozen(l.Number, l.at(), v.Message, a.name)))
 		return
 	}
