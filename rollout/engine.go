@@ -305,6 +305,18 @@ func (e *Engine) forgetRollout(number int) {
 	}
 }
 
+// setRollout notes whose a rollout is; nil: there is none of that number any
+// more.
+func (e *Engine) setRollout(number int, a *actor) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a == nil {
+		delete(e.rollouts, number)
+	} else {
+		e.rollouts[number] = a
+	}
+}
+
 // rolloutOf returns the actor of a rollout's app; nil if there is no such
 // rollout.
 func (e *Engine) rolloutOf(number int) *actor {

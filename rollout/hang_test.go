@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,53 @@ func TestProgressIsWrittenBehindADiskThatHungAndTheNewestWins(t *testing.T) {
 		}
 		if served := time.Duration(r.Progress.Held); served < 5*time.Second {
 			t.Errorf("on disk it has served %v", served)
+		}
+	})
+}
+
+func TestGCOnADiskThatHangsHoldsUpNoRollback(t *testing.T) {
+	inWorldWithHangingDisk(t, func(w *world, disk *stallingStore, full *faultyStore) {
+		w.baseAndCandidate()
+		w.canary()
+		must[muru.Rollout](t)(w.e.Abort(w.ctx, RolloutRequest{Caller: ana, Rollout: 1}))
+		for n := 3; n <= 5; n++ {
+			must[muru.Release](t)(w.e.StopRelease(w.ctx, ReleaseRequest{Caller: ana, Release: w.deploy(true)}))
+		}
+		w.canary()
+		time.Sleep(1500 * time.Millisecond)
+		before, _ := w.e.Releases("shop")
+		for _, p := range []Policy{{Releases: 1}, {Rollouts: 1}, {Releases: 1}} {
+			resume := disk.stallWrites()
+			end := inBackground(func() (Report, error) {
+				_, err := w.e.GC(w.ctx, p)
+				return "", err
+			})
+			w.e.Harm(rel(2), muru.HarmCrash)
+			synctest.Wait()
+			if routing, _ := w.edge.Routing("shop"); routing.Split.String() != "r1 100%" {
+				t.Errorf("the edge has %s", routing.Split)
+			}
+			full.full.Store(true)
+			resume()
+			if _, err := end(); p.Releases > 0 && !errors.Is(err, store.ErrUnavailable) {
+				t.Error(err)
+			}
+			full.full.Store(false)
+			if all, _ := w.e.Releases("shop"); len(all) != len(before) || all[2].ID != rel(3) {
+				t.Errorf("of %d releases there are %v", len(before), all)
+			}
+			time.Sleep(2 * time.Second)
+			if got, _ := w.e.Rollouts("shop"); len(got) != 2 && p.Rollouts == 0 || got[0].Number != 1 {
+				t.Errorf("rollouts %v", got)
+			}
+		}
+		report, err := w.e.GC(w.ctx, Policy{Releases: 1, Rollouts: 1})
+		if err != nil || len(report.Releases) != 2 || len(report.Rollouts) != 1 {
+			t.Errorf("with the disk mended: %+v, %v", report, err)
+		}
+		w.restart()
+		if all, _ := w.e.Releases("shop"); len(all) != len(before)-2 {
+			t.Errorf("after a restart there are %v", all)
 		}
 	})
 }

@@ -115,7 +115,8 @@ func (l *Log) pageBefore(ctx context.Context, first int) ([]kept, error) {
 		case len(page) > 0:
 			return page[indexOf(page, removed+1):], nil
 		case b == nil || first > b.first:
-			return d.storedBefore(ctx, first)
+			page, err := d.storedBefore(ctx, first)
+			return page[indexOf(page, removed+1):], err
 		}
 		select {
 		case <-grown:
