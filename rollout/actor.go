@@ -13,8 +13,9 @@ import (
 // An actor owns one app: its releases, its split and its rollout. All of its
 // state below the line belongs to its goroutine; calls are funcs sent to it
 // and run one after the other, so "one rollout per app" needs no lock. It
-// never waits for anything but its mail: what takes time (start, drain, stop,
-// gates' functions) runs elsewhere and comes back as mail.
+// waits for its mail and, when it has changed something that people are told
+// of, for the disk: what else takes time (start, drain, stop, gates' functions,
+// writing how far a rollout is) runs elsewhere and comes back as mail.
 type actor struct {
 	e    *Engine
 	name string
