@@ -13,8 +13,9 @@ import (
 // An actor owns one app: its releases, its split and its rollout. All of its
 // state below the line belongs to its goroutine; calls are funcs sent to it
 // and run one after the other, so "one rollout per app" needs no lock. It
-// never waits for anything but its mail: what takes time (start, drain, stop,
-// gates' functions) runs elsewhere and comes back as mail.
+// waits for its mail and, when it has changed something that people are told
+// of, for the disk: what else takes time (start, drain, stop, gates' functions,
+// writing how far a rollout is) runs elsewhere and comes back as mail.
 type actor struct {
 	e    *Engine
 	name string
@@ -44,8 +45,10 @@ type actor struct {
 	past       map[int]*live // those that have ended: their plans, and what their gates said
 	ended      []muru.Rollout
 	lookAt     time.Time
-	dirty      dirty  // what the store has not got yet
-	before     *image // what to go back to if the call of now cannot be written
+	dirty      dirty     // what the store has not got yet
+	later      *parcel   // what is being written in the background, nil: nothing
+	triedAt    time.Time // when it was last tried to write
+	before     *image    // what to go back to if the call of now cannot be written
 }
 
 // reverted is the last rollback of the app, which guards the next.
@@ -59,15 +62,18 @@ type reverted struct {
 // by snapshots) and what it takes to run it.
 type release struct {
 	muru.Release
-	backend  muru.Backend
-	hold     bool               // asked to be held
-	caller   Caller             // who deployed it
-	cancel   context.CancelFunc // of its start
-	started  chan struct{}      // closed when its start is over
-	again    context.Context    // of its start after a restart of muru; cancel ends it
-	err      error              // how that went
-	report   Report
-	stopping chan struct{} // not nil while it is being stopped; closed when it is
+	backend muru.Backend
+	hold    bool               // asked to be held
+	caller  Caller             // who deployed it
+	cancel  context.CancelFunc // of its start
+	started chan struct{}      // closed when its start is over
+	again   context.Context    // of its start after a restart of muru; cancel ends it
+	err     error              // how that went
+	report  Report
+	// overtaken says why it does not take the traffic it was started for; empty:
+	// it does.
+	overtaken string
+	stopping  chan struct{} // not nil while it is being stopped; closed when it is
 }
 
 // view is what can be read of an app without asking its actor. It is
@@ -99,8 +105,11 @@ func (a *actor) run() {
 		if a.live != nil {
 			tick, stop = a.e.clock.After(max(0, a.lookAt.Sub(a.e.clock.Now())))
 		}
-		if a.dirty.any() {
-			retry, stopRetry = RealClock{}.After(retryEvery)
+		var saved <-chan struct{}
+		if a.later != nil {
+			saved = a.later.done
+		} else if a.dirty.any() {
+			retry, stopRetry = RealClock{}.After(max(0, retryEvery-time.Since(a.triedAt)))
 		}
 		select {
 		case fn := <-a.mail:
@@ -109,8 +118,10 @@ func (a *actor) run() {
 			a.look()
 		case <-tick:
 			a.look()
+		case <-saved:
+			a.settle()
 		case <-retry:
-			_ = a.saveDirty(nil) // stays dirty
+			a.saveLater()
 		case <-a.quit:
 			stop()
 			stopRetry()
@@ -131,6 +142,7 @@ func (a *actor) close() {
 	if a.live != nil {
 		a.dirty.rollouts[a.live.Number] = a.live
 	}
+	a.settle()
 	if a.dirty.any() {
 		_ = a.saveDirty(nil) // a restart goes on from what is on disk
 	}

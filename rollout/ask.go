@@ -13,10 +13,10 @@ import (
 // trace, if it cannot be written. While nothing can be written it is not even
 // begun, so that the edge's table does not go back and forth.
 func (a *actor) ask(ctx context.Context, fn func() error) error {
+	if err := a.e.log.writable(); err != nil { // here: it may take long, and the actor has verdicts to heed
+		return unwritten(err)
+	}
 	return a.do(ctx, func() error {
-		if err := a.e.log.writable(); err != nil {
-			return unwritten(err)
-		}
 		a.before = a.image()
 		defer func() { a.before = nil }()
 		return fn()
@@ -31,15 +31,15 @@ func (a *actor) urge(ctx context.Context, fn func() error) error {
 		if err := fn(); err != nil {
 			return err
 		}
-		return a.written()
+		return a.ahead()
 	})
 }
 
-// written is an error while the app is ahead of its state file, for those who
+// ahead is an error while the app is ahead of its state file, for those who
 // would otherwise be told that something is done.
-func (a *actor) written() error {
+func (a *actor) ahead() error {
 	failure := a.e.log.failure()
-	if !a.dirty.any() || failure == nil {
+	if !a.dirty.any() && a.later == nil || failure == nil {
 		return nil
 	}
 	err := muru.Errorf(muru.KindFailed, "it is in force, but a restart would undo it: %w", failure)

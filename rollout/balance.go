@@ -43,7 +43,7 @@ func (a *actor) checkBalance() (balanced bool) {
 	candidate, all := l.examiner.judge.Balance()
 	p := balanceOf(candidate, all, l.Step.Share)
 	if l.unbalanced = p < unbalancedBelow; l.unbalanced {
-		a.say(a.rolloutEvent(muru.LevelError, kindUnbalanced, muruItself, eventUnbalanced(candidate, all, l.Step.Share, p)))
+		a.say(a.rolloutEvent(muru.LevelError, muru.RolloutUnbalanced, muruItself, eventUnbalanced(candidate, all, l.Step.Share, p)))
 	}
 	return !l.unbalanced
 }

@@ -93,13 +93,17 @@ func withHistory(tb testing.TB, path string) (w *world, took time.Duration) {
 
 func TestLongHistoryDoesNotHoldUpAStart(t *testing.T) {
 	path := filepath.Join(fastDir(t), "muru.db")
+	began := time.Now()
 	writeHistory(t, path)
+	// Under one on a machine of its own; see the benchmark. One that is so busy
+	// that it wrote the history for longer than this takes as long to read it.
+	bound := max(5*time.Second, time.Since(began)/2)
 	w, took := withHistory(t, path)
 	if !w.host.Running(rel(historyReleases - 1)) {
 		t.Error("what served does not serve")
 	}
 	t.Logf("serves after %s", took)
-	if took > 5*time.Second { // under one on a machine of its own; see the benchmark
+	if took > bound {
 		t.Errorf("serves after %s", took)
 	}
 	if got := len(w.e.Events(EventQuery{Limit: 100})); got != 100 {

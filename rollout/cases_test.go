@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,45 @@ func TestGateThatErrsEveryTimeNeverPasses(t *testing.T) {
 			t.Errorf("%s at %s: %v", r.State, r.Share, v)
 		}
 	})
+}
+
+// TestFailureThatASlowFunctionSaysIsHeardBeforeItIsAskedAgain: it is due again
+// when it answers, and its next answer may be there at once.
+func TestFailureThatASlowFunctionSaysIsHeardBeforeItIsAskedAgain(t *testing.T) {
+	slowOnce := func() muru.GateCheckFunc {
+		var asked atomic.Int32
+		return func(ctx context.Context, _ muru.Window) (bool, string, error) {
+			if asked.Add(1) > 1 {
+				return true, "", nil
+			}
+			return false, "orders are lost", Sleep(ctx, RealClock{}, 1500*time.Millisecond)
+		}
+	}
+	for range 100 { // it is a matter of who is quicker
+		inWorld(t, func(w *world) {
+			w.baseAndCandidate()
+			w.canary(func(q *CanaryRequest) {
+				q.Gates = []muru.Gate{{Name: "orders", Kind: muru.GateCheck, Check: slowOnce()}}
+			})
+			w.good(100)
+			time.Sleep(3 * time.Second)
+			w.expect(1, muru.RolledBack, "gate failed at 10%: orders: orders are lost")
+		})
+		inWorld(t, func(w *world) {
+			w.deploy(false)
+			time.AfterFunc(time.Millisecond, func() { w.edge.Send(rel(1), 100, 200, time.Millisecond) })
+			_, err := w.e.Observe(w.ctx, ObserveRequest{
+				Caller: ana, Release: rel(1), Hold: 10 * time.Second, MinRequests: 100,
+				Gates: []muru.Gate{{Name: "orders", Kind: muru.GateCheck, Check: slowOnce()}},
+			}, nil)
+			if muru.KindOf(err) != muru.KindGateFailed {
+				t.Errorf("observe: %v", err)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
 }
 
 // TestFailureAtAnyInstantTakesTheCandidateOut has a worker die, or failures

@@ -158,6 +158,16 @@ func TestRefusalNamesTheLiveRollout(t *testing.T) {
 	})
 }
 
+func TestReasonOfAPromotionIsKeptInItsEvent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		must[muru.Release](t)(w.e.Promote(w.ctx, ReleaseRequest{Caller: ana, Release: rel(2), Reason: "the fair opens"}))
+		if got := w.events("release.promoted"); len(got) != 2 || got[1] != "shop@r2 100% of shop by ana, r1 is kept warm: the fair opens" {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
 func TestReportsOfAbortAndPromote(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()

@@ -17,7 +17,8 @@ const detailMax = 10
 //
 // Errors: not_ready (it did not start; the message says what serves), refused
 // (a rollout is live, or another release is about to take all traffic;
-// neither matters to a release that is held), usage. When ctx ends first the
+// neither matters to a release that is held; or the app was rolled back while
+// the release started, which is held then), usage. When ctx ends first the
 // start is given up and the release has failed.
 func (e *Engine) Deploy(ctx context.Context, q DeployRequest) (muru.Release, Report, error) {
 	r, ok := again[*release](e, q.Caller)
@@ -31,7 +32,7 @@ func (e *Engine) Deploy(ctx context.Context, q DeployRequest) (muru.Release, Rep
 	if err != nil {
 		return muru.Release{}, "", err
 	}
-	return a.awaitStart(ctx, r)
+	return a.awaitStart(ctx, r, true)
 }
 
 // deployInTurn deploys, after the rollouts that are live or wait if the
@@ -56,8 +57,9 @@ func (a *actor) deployInTurn(ctx context.Context, q DeployRequest) (r *release, 
 	}
 }
 
-// awaitStart waits until a release has started or failed to.
-func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Report, error) {
+// awaitStart waits until a release has started or failed to. When ctx ends
+// first, giveUp ends the start too.
+func (a *actor) awaitStart(ctx context.Context, r *release, giveUp bool) (muru.Release, Report, error) {
 	var started <-chan struct{}
 	var cancel context.CancelFunc
 	if err := a.do(ctx, func() error {
@@ -67,7 +69,9 @@ func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Repor
 		return muru.Release{}, "", err
 	}
 	if err := a.waitFor(ctx, started); err != nil {
-		cancel()
+		if giveUp {
+			cancel()
+		}
 		return muru.Release{}, "", err
 	}
 	var snapshot muru.Release
@@ -77,7 +81,7 @@ func (a *actor) awaitStart(ctx context.Context, r *release) (muru.Release, Repor
 		if r.err != nil {
 			return r.err
 		}
-		return a.written()
+		return a.ahead()
 	})
 	if err != nil {
 		return snapshot, "", err
@@ -137,7 +141,7 @@ func (a *actor) start(r *release, by Caller, c change, ready func()) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(a.e.ctx)
-	r.cancel, r.started, r.err, r.report = cancel, make(chan struct{}), nil, ""
+	r.cancel, r.started, r.err, r.report, r.overtaken = cancel, make(chan struct{}), nil, "", ""
 	plan := a.snapshotOf(r)
 	started := r.started
 	a.e.spawn(func() {
@@ -173,9 +177,8 @@ func (a *actor) startFailed(r *release, by Caller, err error) {
 	}
 	baseline := a.split.Baseline()
 	failed := muru.Errorf(muru.KindNotReady, "%s", textFailedToStart(r.ID, cause, baseline))
-	failed.Err = err
+	failed.Err, failed.Hint = err, hintOf(err)
 	if told, ok := errors.AsType[*muru.Error](err); ok {
-		failed.Hint = told.Hint
 		failed.Detail = told.Detail[max(0, len(told.Detail)-detailMax):]
 	}
 	r.err = failed
@@ -187,8 +190,28 @@ func (a *actor) startFailed(r *release, by Caller, err error) {
 	})
 }
 
+// hintOf returns the way out that an error, or the nearest of its causes with
+// one, shows.
+func hintOf(err error) string {
+	for err != nil {
+		told, ok := errors.AsType[*muru.Error](err)
+		if !ok {
+			break
+		}
+		if told.Hint != "" {
+			return told.Hint
+		}
+		err = told.Err
+	}
+	return ""
+}
+
 // takeUp holds a release that is ready, or gives it all traffic.
 func (a *actor) takeUp(r *release) {
+	if r.overtaken != "" {
+		a.heldBack(r, r.caller)
+		return
+	}
 	if r.hold {
 		r.report = reportHeld(r.ID)
 		_ = a.commit(change{ // nobody asks now
@@ -197,6 +220,6 @@ func (a *actor) takeUp(r *release) {
 		})
 		return
 	}
-	old, _ := a.serveAll(r, r.caller, nil) // nobody asks now
+	old, _ := a.serveAll(r, r.caller, "", nil) // nobody asks now
 	r.report = reportServing(r.ID, old)
 }

@@ -339,3 +339,17 @@ func TestSplitByHand(t *testing.T) {
 		w.expectEvents("split.changed", "shop r1 90%, r2 10% by ana", "shop r1 100%, r2 0% by ana", "shop r1 100% by ana")
 	})
 }
+
+func TestDeployThatFailsShowsTheWayOutThatTheHostKnows(t *testing.T) {
+	inner := muru.Errorf(muru.KindNotReady, "no port is free").WithHint("set $PORT")
+	for _, err := range []error{
+		inner, fmt.Errorf("start worker 0: %w", inner),
+		&muru.Error{Kind: muru.KindNotReady, Message: inner.Message, Detail: []string{"the end of its log"}, Err: inner},
+	} {
+		inWorld(t, func(w *world) {
+			w.host.StartFunc = func(context.Context, muru.Release) (muru.Backend, error) { return nil, err }
+			_, _, got := w.e.Deploy(w.ctx, DeployRequest{Caller: ana, App: "shop"})
+			expectHint(t, got, "set $PORT")
+		})
+	}
+}

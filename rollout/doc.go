@@ -8,11 +8,11 @@
 //     ports.go the [Edge], [Host] and [Clock] it works with
 //   - [Log] is the record of what happened, [Reporter] the way into it for
 //     edge and host, which are made before the engine; log_disk.go and
-//     log_commit.go keep it in a store
+//     log_commit.go keep it in a store, log_older.go reads what memory lacks
 //   - actor.go: the goroutine that owns one app; commit.go: the one way an
 //     app changes; ask.go: changes that are written or undone
-//   - record.go and record_*.go: what is kept, save.go: when; restore.go and
-//     mend.go: how it comes back after a restart; gc.go: how it goes
+//   - record.go and record_*.go: what is kept, save.go and save_parcel.go: when;
+//     restore.go and mend.go: how it comes back after a restart; gc.go: how it goes
 //   - deploy.go, serve.go, drain.go, stop.go, split.go, rollback.go: releases
 //   - canary.go (plans), start.go, queue.go and retry.go (how one begins),
 //     live.go (steps), ends.go, missing.go, approve.go, watch.go: rollouts;
@@ -42,7 +42,9 @@
 // A change reaches the edge's table first, then state and events are written
 // in one transaction of the store, then those who wait are woken. So a crash
 // brings back what was written last, and never more traffic for a candidate
-// than that. States move along the tables of package muru only; anything else
+// than that. What nobody is told of (how far a rollout is in its step, and what
+// could not be written before) is written by the engine's scribe, so that a disk
+// that hangs keeps no actor from a verdict. States move along the tables of package muru only; anything else
 // is a bug and refused ([Options.Bug]).
 //
 // A rollout is looked at every second, when its judge wakes the actor (a

@@ -53,7 +53,7 @@ func (a *actor) failGate(v muru.Verdict) {
 	said.Data["baseline_count"], said.Data["baseline_requests"] = v.BaselineCount, v.BaselineRequests
 	said.Data["limit"] = v.Limit.String()
 	if l.plan.OnFail == OnFailFreeze {
-		a.freeze(v.Message, said, a.rolloutEvent(muru.LevelError, kindFrozen, muruItself,
+		a.freeze(v.Message, said, a.rolloutEvent(muru.LevelError, muru.RolloutFrozen, muruItself,
 			eventFrozen(l.Number, l.at(), v.Message, a.name)))
 		return
 	}
@@ -102,7 +102,7 @@ func (a *actor) takeOutCandidate(end *ending, events []muru.Event) error {
 // promoteLive ends the live rollout with all traffic on the candidate.
 func (a *actor) promoteLive(by Caller, message string, before ...muru.Event) error {
 	r := a.numbered(a.live.Candidate.Number)
-	_, err := a.serveAll(r, by, &ending{muru.Promoted, message, muru.Buckets}, before...)
+	_, err := a.serveAll(r, by, "", &ending{muru.Promoted, message, muru.Buckets}, before...)
 	return err
 }
 

@@ -17,6 +17,14 @@ import (
 // there is nothing to say.
 type Report string
 
+// and adds another line.
+func (r Report) and(other Report) Report {
+	if r == "" || other == "" {
+		return r + other
+	}
+	return r + "\n" + other
+}
+
 // Options are what an [Engine] works with. Edge and Host are required; a nil
 // Clock is [RealClock] and a nil Log a new one of 100,000 events, in memory.
 //
@@ -69,6 +77,7 @@ type Engine struct {
 	made     map[callKey]any // what calls with a key have made
 
 	runCounter runCounter
+	scribe     scribe // writes what no call waits for
 }
 
 // callKey is one call of one run.
@@ -166,7 +175,14 @@ func (e *Engine) Harm(id muru.ReleaseID, h muru.Harm) {
 	}
 }
 
-// Events returns the events that q selects, oldest first.
+// FindEvents returns the events that q selects, oldest first, and an error if
+// older ones may be missing; see [Log.Find].
+func (e *Engine) FindEvents(ctx context.Context, q EventQuery) ([]muru.Event, error) {
+	return e.log.Find(ctx, q)
+}
+
+// Events is [Engine.FindEvents] for those who can do without events that
+// cannot be read now.
 func (e *Engine) Events(q EventQuery) []muru.Event { return e.log.Query(q) }
 
 // actorOf returns an app's actor, or an error of kind not_found.
@@ -286,6 +302,18 @@ func (e *Engine) forgetRollout(number int) {
 	delete(e.rollouts, number)
 	if e.last == number {
 		e.last--
+	}
+}
+
+// setRollout notes whose a rollout is; nil: there is none of that number any
+// more.
+func (e *Engine) setRollout(number int, a *actor) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a == nil {
+		delete(e.rollouts, number)
+	} else {
+		e.rollouts[number] = a
 	}
 }
 

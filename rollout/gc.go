@@ -33,11 +33,9 @@ type GCReport struct {
 // written or ctx's cause; the report says what was removed before it.
 func (e *Engine) GC(ctx context.Context, p Policy) (report GCReport, err error) {
 	for _, a := range e.all() {
-		if err := a.do(ctx, func() error {
-			ids, err := a.removeReleases(ctx, p.Releases)
-			report.Releases = append(report.Releases, ids...)
-			return err
-		}); err != nil {
+		ids, err := a.removeReleases(ctx, p.Releases)
+		report.Releases = append(report.Releases, ids...)
+		if err != nil {
 			return report, fmt.Errorf("remove releases of %s: %w", a.name, err)
 		}
 	}
@@ -51,36 +49,61 @@ func (e *Engine) GC(ctx context.Context, p Policy) (report GCReport, err error) 
 }
 
 // removeReleases removes the oldest releases that have stopped or failed, but
-// for the newest keep of them and those that something refers to.
+// for the newest keep of them and those that something refers to. The actor
+// does not wait for the disk: while their records are deleted the releases are
+// out of its hands, and come back if they cannot be.
 func (a *actor) removeReleases(ctx context.Context, keep int) (gone []muru.ReleaseID, err error) {
 	if keep <= 0 {
 		return nil, nil
 	}
 	var old []*release
-	for _, r := range a.releases {
-		_, split := a.split.Share(r.ID)
-		over := r.State == muru.Stopped || r.State == muru.FailedToStart
-		if over && !split && r.stopping == nil && r != a.changing && !a.tries(r.ID) && a.dirty.releases[r.ID.Number] == nil {
-			old = append(old, r)
+	if err := a.do(ctx, func() error {
+		if old = a.oldReleases(keep); old != nil {
+			a.releases = slices.DeleteFunc(slices.Clone(a.releases), func(r *release) bool { return slices.Contains(old, r) })
+			a.publish()
 		}
+		return nil
+	}); err != nil || old == nil {
+		return nil, err
 	}
-	old = old[:max(0, len(old)-keep)]
 	var ops []store.Op
 	for _, r := range old {
 		ops = append(ops, store.Del(releaseKey(r.ID)))
-	}
-	if err := a.e.log.delete(ctx, ops); err != nil {
-		return nil, err
-	}
-	for _, r := range old {
 		gone = append(gone, r.ID)
-		delete(a.dirty.mods, releaseKey(r.ID))
 	}
-	if gone != nil {
-		a.releases = slices.DeleteFunc(slices.Clone(a.releases), func(r *release) bool { return slices.Contains(old, r) })
-		a.publish()
+	failed := a.e.log.delete(ctx, ops)
+	a.tell(func() {
+		if failed != nil {
+			a.releases = append(slices.Clone(a.releases), old...)
+			slices.SortFunc(a.releases, func(x, y *release) int { return x.ID.Number - y.ID.Number })
+			a.publish()
+			return
+		}
+		for _, r := range old {
+			delete(a.dirty.mods, releaseKey(r.ID))
+		}
+	})
+	if failed != nil {
+		return nil, failed
 	}
 	return gone, nil
+}
+
+// oldReleases returns the releases that are to be removed. One that is still
+// to be written waits for the next time.
+func (a *actor) oldReleases(keep int) (old []*release) {
+	for _, r := range a.releases {
+		_, split := a.split.Share(r.ID)
+		over := r.State == muru.Stopped || r.State == muru.FailedToStart
+		unsaved := a.dirty.releases[r.ID.Number] != nil || a.later != nil && a.later.releases[r.ID.Number] != nil
+		if over && !split && r.stopping == nil && r != a.changing && !a.tries(r.ID) && !unsaved {
+			old = append(old, r)
+		}
+	}
+	if len(old) <= keep {
+		return nil
+	}
+	return old[:len(old)-keep]
 }
 
 // removeRollouts removes the oldest rollouts that have ended, but for the
@@ -100,27 +123,49 @@ func (e *Engine) removeRollouts(ctx context.Context, keep int) (gone []int, err 
 		if a == nil {
 			continue
 		}
-		if err := a.do(ctx, func() error { return a.removeRollout(ctx, r.Number) }); err != nil {
+		removed, err := a.removeRollout(ctx, r.Number)
+		if err != nil {
 			return gone, err
 		}
-		gone = append(gone, r.Number)
+		if removed {
+			gone = append(gone, r.Number)
+		}
 	}
 	return gone, nil
 }
 
-func (a *actor) removeRollout(ctx context.Context, number int) error {
-	if err := a.e.log.delete(ctx, []store.Op{store.Del(rolloutKey(number))}); err != nil {
-		return err
+// removeRollout removes a rollout that has ended, as removeReleases does. One
+// that is still to be written waits for the next time.
+func (a *actor) removeRollout(ctx context.Context, number int) (removed bool, err error) {
+	var l *live
+	var r muru.Rollout
+	if err := a.do(ctx, func() error {
+		unsaved := a.dirty.rollouts[number] != nil || a.later != nil && a.later.rollouts[number] != nil
+		i := slices.IndexFunc(a.ended, func(r muru.Rollout) bool { return r.Number == number })
+		if unsaved || i < 0 {
+			return nil
+		}
+		removed, l, r = true, a.past[number], a.ended[i]
+		delete(a.past, number)
+		a.ended = slices.Delete(slices.Clone(a.ended), i, i+1)
+		a.e.setRollout(number, nil)
+		a.publish()
+		return nil
+	}); err != nil || !removed {
+		return false, err
 	}
-	delete(a.dirty.mods, rolloutKey(number))
-	delete(a.dirty.rollouts, number)
-	delete(a.past, number)
-	a.ended = slices.DeleteFunc(slices.Clone(a.ended), func(r muru.Rollout) bool { return r.Number == number })
-	a.e.mu.Lock()
-	delete(a.e.rollouts, number)
-	a.e.mu.Unlock()
-	a.publish()
-	return nil
+	failed := a.e.log.delete(ctx, []store.Op{store.Del(rolloutKey(number))})
+	a.tell(func() {
+		if failed != nil {
+			a.past[number] = l
+			a.ended = slices.SortedFunc(slices.Values(append(slices.Clip(a.ended), r)), byNumber)
+			a.publish()
+			a.e.setRollout(number, a)
+			return
+		}
+		delete(a.dirty.mods, rolloutKey(number))
+	})
+	return failed == nil, failed
 }
 
 // delete removes records, a transaction's worth at a time. A store in memory
@@ -174,6 +219,9 @@ func (l *Log) remove(ctx context.Context, p Policy) (n int, err error) {
 	before := len(l.events)
 	l.events = slices.Clone(l.events[min(len(l.events), l.indexLocked(cut+1)):])
 	n = before - len(l.events)
+	if l.disk != nil {
+		l.disk.removed = max(l.disk.removed, cut) // also what is being read just now
+	}
 	l.mu.Unlock()
 	if l.disk == nil || cut <= 0 {
 		return n, nil
@@ -181,11 +229,8 @@ func (l *Log) remove(ctx context.Context, p Policy) (n int, err error) {
 	return l.disk.removeUpTo(ctx, cut)
 }
 
-// indexLocked finds where the event of that number or the next is.
-func (l *Log) indexLocked(seq int) int {
-	i, _ := slices.BinarySearchFunc(l.events, seq, func(e kept, seq int) int { return e.Seq - seq })
-	return i
-}
+// indexLocked finds where the event of that number or the next is in memory.
+func (l *Log) indexLocked(seq int) int { return indexOf(l.events, seq) }
 
 // newestBefore finds the newest event on disk that is older than a time,
 // among those numbered below first; 0: none.

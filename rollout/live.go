@@ -186,10 +186,10 @@ func (a *actor) look() {
 		_ = a.putStep(change{}) // nobody asked
 	}
 	a.askAgainForLimits(now)
-	l.examiner.tick(now)
 	if a.judgeNow(now) {
 		return
 	}
+	l.examiner.tick(now) // after what was answered is heard, which a quick answer would take the place of
 	if l.State == muru.Running {
 		a.goOn(now)
 	}

@@ -121,18 +121,20 @@ func keep(e muru.Event) kept {
 	return k
 }
 
-// Query returns the events that q selects, oldest first. What memory does not
-// hold any more is read from the store, if there is one; a store that cannot
-// be read leaves those out.
-func (l *Log) Query(q EventQuery) []muru.Event {
+// Find returns the events that q selects, oldest first. What memory does not
+// hold is read from the store, if there is one, for up to 5 s.
+//
+// A list that may lack older events comes with an error: timeout, failed (the
+// store cannot be read, or muru is stopping) or the cause of ctx. What was
+// found until then is returned with it.
+func (l *Log) Find(ctx context.Context, q EventQuery) ([]muru.Event, error) {
 	l.mu.Lock()
 	events := l.events[max(0, len(l.events)-l.max):]
 	first := l.seq + 1
 	l.mu.Unlock()
 	if q.After > 0 && len(events) > 0 && q.After >= events[0].Seq {
-		i, _ := slices.BinarySearchFunc(events, q.After+1, func(e kept, seq int) int { return e.Seq - seq })
-		found, _ := q.collect(events[i:]) // those who follow ask for each event: this is quick
-		return found
+		found, _ := q.collect(events[indexOf(events, q.After+1):]) // those who follow ask for each event: this is quick
+		return found, nil
 	}
 	if len(events) > 0 {
 		first = events[0].Seq
@@ -140,9 +142,17 @@ func (l *Log) Query(q EventQuery) []muru.Event {
 	// The slice above is never written to again: appends go behind it.
 	found, done := q.collect(events)
 	if done || l.disk == nil {
-		return found
+		return found, nil
 	}
-	return append(l.disk.older(q, len(found), first), found...)
+	older, err := l.older(ctx, q, len(found), first)
+	return append(older, found...), err
+}
+
+// Query is [Log.Find] for those who can do without events that cannot be read
+// now: they are left out.
+func (l *Log) Query(q EventQuery) []muru.Event {
+	found, _ := l.Find(context.Background(), q)
+	return found
 }
 
 // collect returns the events that q selects. done means that no older event

@@ -19,7 +19,8 @@ const (
 	retryEvery = time.Second
 	// writeWithin bounds a transaction with all its tries.
 	writeWithin = 10 * time.Second
-	// readWithin bounds the reading of older events.
+	// readWithin bounds the reading of older events, and of records whose last
+	// write is in doubt.
 	readWithin = 5 * time.Second
 	// reserveAhead is how many numbers of events are taken in advance. A crash
 	// skips at most so many.
@@ -52,7 +53,9 @@ type logDisk struct {
 	waiting  []muru.Event // without a number yet
 	writing  bool         // the writer runs
 	closed   bool
-	failing  error // why the last write failed; nil: it did not
+	failing  error    // why the last write failed; nil: it did not
+	backlog  *backlog // what is being read into memory; nil: nothing any more
+	removed  int      // no event up to this number is kept any more
 }
 
 // LogOptions are the choices of [OpenLog]. The zero value is good.
@@ -64,8 +67,8 @@ type LogOptions struct {
 
 // OpenLog returns the log in s, which has to outlive it. Numbers go on where
 // they were. The newest events are there at once; older ones are read into
-// memory in the background, and by queries that need them earlier. A disk that takes nothing
-// is no error. The caller closes it, after everything that reports.
+// memory in the background, and queries that need them wait for that. A disk
+// that takes nothing is no error. The caller closes it, after everything that reports.
 func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 	l := NewLog(o.Clock, o.Max)
 	d := &logDisk{store: s, path: o.Path, turn: make(chan struct{}, 1)}
@@ -98,7 +101,8 @@ func OpenLog(ctx context.Context, s store.Store, o LogOptions) (*Log, error) {
 		return nil, fmt.Errorf("reserve numbers of events: %w", err)
 	}
 	if more && len(newest) < l.max {
-		d.tasks.Go(func() { l.load(newest[0].Seq, l.max-len(newest)) })
+		d.backlog = &backlog{first: newest[0].Seq, grown: make(chan struct{})}
+		d.tasks.Go(func() { l.load(d.backlog, l.max-len(newest)) })
 	}
 	return l, nil
 }
@@ -121,56 +125,6 @@ func (d *logDisk) page(ctx context.Context, from, to string, limit int) (events 
 		events = append(events, keep(e))
 	}
 	return events, page.More, nil
-}
-
-// load reads up to n events before the one numbered first into memory. If it
-// cannot, queries go on reading the store.
-func (l *Log) load(first, n int) {
-	d := l.disk
-	var older []kept
-	for before := first; len(older) < n; {
-		events, more, err := d.page(d.ctx, keyEvents, eventKey(before), min(pageSize, n-len(older)))
-		if err != nil || len(events) == 0 {
-			break
-		}
-		older = append(older, events...)
-		before = events[len(events)-1].Seq
-		if !more {
-			break
-		}
-	}
-	slices.Reverse(older)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.events) > 0 && l.events[0].Seq == first { // not trimmed meanwhile
-		l.events = append(older, l.events...)
-	}
-}
-
-// older returns the events before the one numbered first that q selects, of
-// which it has got some already.
-func (d *logDisk) older(q EventQuery, got, first int) []muru.Event {
-	limit, n := q.Limit, 0
-	var parts [][]muru.Event
-	ctx, cancel := context.WithTimeout(d.ctx, readWithin)
-	defer cancel()
-	for done := false; !done && first > 1; {
-		events, more, err := d.page(ctx, keyEvents, eventKey(first), pageSize)
-		if err != nil || len(events) == 0 {
-			break
-		}
-		first = events[len(events)-1].Seq
-		slices.Reverse(events)
-		if limit > 0 {
-			q.Limit = limit - got - n
-		}
-		var part []muru.Event
-		part, done = q.collect(events)
-		parts, n = append(parts, part), n+len(part)
-		done = done || !more
-	}
-	slices.Reverse(parts)
-	return slices.Concat(parts...)
 }
 
 // appendDurable is Append of a log on a store.

@@ -129,10 +129,10 @@ func (o *observation) look() (w muru.Window, wait time.Duration, done bool, err 
 			o.a.tell(func() { _ = o.a.commit(change{table: true}) })
 		}
 	}
-	x.tick(now)
 	w = x.judge.Window(now)
 	settled := x.settled(now) // before the verdicts, as in a rollout
 	w.Verdicts = x.verdicts(now)
+	x.tick(now) // after them, as in a rollout
 	ruling := rule(w.Verdicts)
 	if ruling.failed != nil {
 		return w, 0, true, muru.Errorf(muru.KindGateFailed, "%s", textObserveFailed(o.q.Release, ruling.failed.Message))

@@ -39,7 +39,7 @@ func (a *actor) enqueue(q CanaryRequest, gates []muru.Gate) (*live, error) {
 	l.State, l.Message = muru.Queued, messageBehind(before.Number)
 	a.queue = append(slices.Clip(a.queue), l)
 	a.dirty.rollouts[l.Number] = l
-	e := a.event(muru.LevelNotice, kindQueued, l.Candidate.String(), q.Caller, eventQueued(l.Number, before.Number))
+	e := a.event(muru.LevelNotice, muru.RolloutQueued, l.Candidate.String(), q.Caller, eventQueued(l.Number, before.Number))
 	e.Data = map[string]any{"rollout": l.Number}
 	if err := a.commit(change{events: []muru.Event{e}}); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (a *actor) supersede(by Caller, what string) error {
 	l := a.live
 	message := messageSuperseded(what)
 	return a.takeOutCandidate(&ending{muru.Superseded, message, 0}, []muru.Event{
-		a.rolloutEvent(muru.LevelWarning, kindSuperseded, by, eventRollout(l.Number, message)),
+		a.rolloutEvent(muru.LevelWarning, muru.RolloutSuperseded, by, eventRollout(l.Number, message)),
 	})
 }
 

@@ -22,7 +22,12 @@ const rollbackGuard = time.Minute
 // happens.
 //
 // A release that was kept warm serves at once; one that was stopped is started
-// first, and nothing changes if it does not start (kind not_ready).
+// first, and what serves stays if it does not start (kind not_ready).
+//
+// A deploy that is starting meanwhile, or an earlier rollback that is, neither
+// holds a rollback up nor undoes it: its release is held when it is ready, and
+// the call that started it is refused. A release that is starting can be named,
+// which has it held and changes nothing else.
 func (e *Engine) Rollback(ctx context.Context, q RollbackRequest) (muru.Release, Report, error) {
 	return once(e, q.Caller, func() (muru.Release, Report, error) {
 		if q.App == "" {
@@ -33,14 +38,13 @@ func (e *Engine) Rollback(ctx context.Context, q RollbackRequest) (muru.Release,
 			return muru.Release{}, "", err
 		}
 		var report Report
-		var to *release
-		var cold bool
+		var to coldStart
 		err = a.urge(ctx, func() (err error) {
-			report, to, cold, err = a.rollback(q)
+			report, to, err = a.rollback(q)
 			return err
 		})
-		if err == nil && cold {
-			_, report, err = a.awaitStart(ctx, to)
+		if err == nil && to.release != nil {
+			_, report, err = a.awaitStart(ctx, to.release, to.own)
 		}
 		if err != nil {
 			return muru.Release{}, "", err
@@ -56,26 +60,54 @@ func (e *Engine) Rollback(ctx context.Context, q RollbackRequest) (muru.Release,
 	})
 }
 
-// rollback does what can be done at once. If the release to go back to has
-// been stopped it begins to start it and says so by cold.
-func (a *actor) rollback(q RollbackRequest) (report Report, to *release, cold bool, err error) {
+// coldStart is a release that is started to go back to; the zero value is none.
+type coldStart struct {
+	release *release
+	own     bool // by this call, which may give it up
+}
+
+// rollback does what can be done at once, and says what is started.
+func (a *actor) rollback(q RollbackRequest) (report Report, to coldStart, err error) {
 	var target *release
 	if !q.Release.IsZero() {
 		if target, err = a.release(q.Release); err != nil {
-			return "", nil, false, err
+			return "", to, err
+		}
+		if target == a.changing {
+			return a.overtake(q.Caller), to, nil
 		}
 		if share, ok := a.split.Share(target.ID); !a.tries(target.ID) && (!ok || share == 0 && target.State != muru.Serving) {
-			return reportNothingToRollBack(target.ID, a.split.Baseline()), nil, false, nil
+			return reportNothingToRollBack(target.ID, a.split.Baseline()), to, nil
 		}
 	} else if ago := a.e.clock.Now().Sub(a.reverted.at); q.To.IsZero() && !a.reverted.at.IsZero() && ago < rollbackGuard {
-		return "", nil, false, muru.Errorf(muru.KindRefused, "%s", textRolledBackAlready(a.name, a.reverted.to, ago, a.reverted.by))
+		return "", to, muru.Errorf(muru.KindRefused, "%s", textRolledBackAlready(a.name, a.reverted.to, ago, a.reverted.by))
 	}
 	if q.To.IsZero() || a.live != nil {
 		if report, done := a.takeOut(target, q); done {
-			return report, nil, false, nil
+			return report.and(a.overtake(q.Caller)), to, nil
 		}
 	}
 	return a.goBack(target, q)
+}
+
+// overtake has the release that is about to take all traffic held when it is
+// ready instead: what was asked for before a rollback does not undo it.
+func (a *actor) overtake(by Caller) Report {
+	r := a.changing
+	if r == nil {
+		return ""
+	}
+	a.changing, r.overtaken = nil, textRolledBackWhileStarting(a.name, by.who())
+	return reportOvertaken(r.ID)
+}
+
+// heldBack holds a release that was overtaken, now that it is ready.
+func (a *actor) heldBack(r *release, by Caller) {
+	r.err = muru.Errorf(muru.KindRefused, "%s", textHeldBack(r.ID, r.overtaken)).WithHint("muru promote %s", r.ID)
+	_ = a.commit(change{ // nobody asks now
+		moves:  []move{{release: r, to: muru.Held, message: r.overtaken}},
+		events: []muru.Event{a.event(muru.LevelNotice, muru.ReleaseHeld, r.ID.String(), by, because(eventHeld, r.overtaken))},
+	})
 }
 
 // tries reports whether a release is the live rollout's candidate.
@@ -124,34 +156,44 @@ func (a *actor) takeOut(target *release, q RollbackRequest) (report Report, done
 }
 
 // goBack moves the app from its baseline to an earlier release.
-func (a *actor) goBack(target *release, q RollbackRequest) (report Report, to *release, cold bool, err error) {
+func (a *actor) goBack(target *release, q RollbackRequest) (report Report, cold coldStart, err error) {
 	from := a.baseline()
-	to = a.previous()
+	to := a.previous()
 	if !q.To.IsZero() {
 		if to, err = a.release(q.To); err != nil {
-			return "", nil, false, err
+			return "", cold, err
 		}
 		if to == from {
-			return reportServesAlready(to.ID), to, false, nil
+			return reportServesAlready(to.ID).and(a.overtake(q.Caller)), cold, nil
 		}
 	}
-	if to == nil {
-		return "", nil, false, muru.Errorf(muru.KindRefused, "%s has no earlier release to go back to", a.name).
-			WithHint("name one with to=")
-	}
-	if to.State == muru.Stopped {
+	switch {
+	case to == nil:
+		err := muru.Errorf(muru.KindRefused, "%s has no earlier release to go back to", a.name)
 		if a.changing != nil {
-			return "", nil, false, a.refuseWhileBusy()
+			return "", cold, err.WithHint("muru rollback %s, which is starting", a.changing.ID)
 		}
+		return "", cold, err.WithHint("name one with to=")
+	case to == a.changing: // somebody else goes back to it
+		return "", coldStart{release: to}, nil
+	case to.State == muru.Stopped:
+		overtaken := a.overtake(q.Caller)
 		a.changing = to
 		c := change{moves: []move{{release: to, to: muru.Starting}}}
-		err := a.start(to, q.Caller, c, func() { to.report = a.switchBack(to, q) })
-		return "", to, true, err
+		err := a.start(to, q.Caller, c, func() {
+			if to.overtaken != "" {
+				a.heldBack(to, q.Caller)
+				return
+			}
+			to.report = a.switchBack(to, q).and(overtaken)
+		})
+		return "", coldStart{to, true}, err
 	}
 	if err := mayServe(to); err != nil {
-		return "", nil, false, err
+		return "", cold, err
 	}
-	return a.switchBack(to, q), to, false, nil
+	overtaken := a.overtake(q.Caller)
+	return a.switchBack(to, q).and(overtaken), cold, nil
 }
 
 // switchBack gives an earlier release all traffic; what served is held for
@@ -179,7 +221,7 @@ func (a *actor) switchBack(to *release, q RollbackRequest) Report {
 	c := change{split: &next, moves: moves}
 	report := reportPromoted(to.ID, muru.ReleaseID{})
 	if from.IsZero() {
-		c.events = []muru.Event{a.event(muru.LevelNotice, muru.ReleasePromoted, to.ID.String(), q.Caller, eventPromoted(to.ID, from, q.who()))}
+		c.events = []muru.Event{a.event(muru.LevelNotice, muru.ReleasePromoted, to.ID.String(), q.Caller, eventPromoted(to.ID, from, q.who(), q.Reason))}
 	} else {
 		c.events = []muru.Event{a.event(muru.LevelWarning, muru.AppRolledBack, a.name, q.Caller, eventAppRolledBack(from, to.ID, q.who(), q.Reason))}
 		report = reportRolledBack(from, to.ID)

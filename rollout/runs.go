@@ -18,6 +18,12 @@ type run struct {
 	by      string
 }
 
+// A CancelledError is the cause of the end of a run that somebody cancelled,
+// for [Engine.EndRun].
+type CancelledError struct{ By string }
+
+func (e *CancelledError) Error() string { return "cancelled by " + e.By }
+
 // BeginRun numbers a run and says that it has started. Calls made for it
 // carry the number, so that [Engine.EndRun] can release what it owns.
 func (e *Engine) BeginRun(file, args, by string) int {
@@ -83,7 +89,8 @@ func (c *runCounter) find(e *Engine) {
 // the live rollouts it started, until ctx ends. One that failed or was
 // cancelled leaves no share behind: its live rollouts are aborted and its
 // split() shares put back; held releases stay, and a promotion is not undone.
-// err is why it failed. Ending a run twice does nothing; one whose wait was
+// err is why it failed; of one that was cancelled it names by whom if it has a
+// [CancelledError], else who started it did. Ending a run twice does nothing; one whose wait was
 // ended by ctx has not ended and is to be ended as cancelled. ctx must not be
 // the run's own, which may have ended.
 func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) error {
@@ -101,14 +108,17 @@ func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) 
 		return nil
 	}
 	released, failed := e.putBack(ctx, number, how)
-	kind, level, why := muru.RunFailed, muru.LevelError, "it ended without saying why"
+	kind, level, by, why := muru.RunFailed, muru.LevelError, r.by, "it ended without saying why"
 	if err != nil {
 		why = err.Error()
 	}
 	if how == RunCancelled {
-		kind, level, why = muru.RunCancelled, muru.LevelWarning, "by "+Caller{By: r.by}.who()
+		if cancelled, ok := errors.AsType[*CancelledError](err); ok {
+			by = cancelled.By
+		}
+		kind, level, why = muru.RunCancelled, muru.LevelWarning, "by "+Caller{By: by}.who()
 	}
-	e.log.Append(runEvent(number, level, kind, r.by, eventRunEnded(why, released)))
+	e.log.Append(runEvent(number, level, kind, by, eventRunEnded(why, released)))
 	return failed
 }
 

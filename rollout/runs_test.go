@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -38,6 +39,20 @@ func TestRunThatFailsLeavesNoShareBehind(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRunThatSomebodyCancelledNamesThem(t *testing.T) {
+	inWorld(t, func(w *world) {
+		run := w.e.BeginRun("canary.star", "shop v6", "ana")
+		err := fmt.Errorf("%w: canary.star:9:5: canceled", &CancelledError{By: "bob"})
+		if err := w.e.EndRun(w.ctx, run, RunCancelled, err); err != nil {
+			t.Fatal(err)
+		}
+		w.expectEvents("run.cancelled", "run 1 by bob")
+		if e := w.e.Events(EventQuery{Kind: muru.RunCancelled}); e[0].By != "bob" {
+			t.Errorf("it is an event of %s", e[0].By)
+		}
+	})
 }
 
 func TestRunThatFailsPutsItsSharesBackAndNobodyElses(t *testing.T) {

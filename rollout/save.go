@@ -1,11 +1,6 @@
 package rollout
 
 import (
-	"context"
-	"errors"
-	"maps"
-	"slices"
-
 	"muru"
 	"muru/store"
 )
@@ -25,6 +20,12 @@ func newDirty() dirty {
 }
 
 func (d *dirty) any() bool { return d.app || len(d.releases) > 0 || len(d.rollouts) > 0 }
+
+func (d *dirty) clear() {
+	d.app = false
+	clear(d.releases)
+	clear(d.rollouts)
+}
 
 // save writes what a change changes, with its events. l is the rollout that
 // was live before it. An error means that nothing is written and somebody is
@@ -61,105 +62,67 @@ func (a *actor) save(c change, l *live) error {
 // unwritten is what somebody is told whose change could not be written.
 func unwritten(cause error) error {
 	err := muru.Errorf(muru.KindFailed, "nothing was changed: %w", cause)
-	if told, ok := errors.AsType[*muru.Error](cause); ok {
-		err.Hint = told.Hint
-	}
+	err.Hint = hintOf(cause)
 	return err
 }
 
-// saveDirty writes what is dirty, with events, in one transaction.
+// saveDirty writes what is dirty, with events, in one transaction, and waits
+// for it. What is being written in the background comes first.
 func (a *actor) saveDirty(events []muru.Event) error {
-	d := &a.dirty
-	log := a.e.log
-	if log.disk == nil {
+	if a.e.log.disk == nil {
 		for _, e := range events {
-			log.Append(e)
+			a.e.log.Append(e)
 		}
-		d.app = false
-		clear(d.releases)
-		clear(d.rollouts)
+		a.dirty.clear()
 		return nil
 	}
-	if d.unsure {
-		if err := a.readMods(); err != nil {
-			return err
-		}
-	}
-	var writes []write
-	add := func(key string, record any) { writes = append(writes, write{key, encode(record), d.mods[key]}) }
-	for _, n := range slices.Sorted(maps.Keys(d.releases)) {
-		add(releaseKey(d.releases[n].ID), d.releases[n].record())
-		if len(writes) == writesMax {
-			// A change has a few. These are of a restart, whose parts stand for
-			// themselves.
-			if err := a.write(writes, nil); err != nil {
-				return err
-			}
-			writes = nil
-		}
-	}
-	if d.app {
-		add(appKey(a.name), a.record())
-	}
-	for _, n := range slices.Sorted(maps.Keys(d.rollouts)) {
-		add(rolloutKey(n), d.rollouts[n].record())
-	}
-	if err := a.write(writes, events); err != nil {
-		return err
-	}
-	d.app = false
-	clear(d.releases)
-	clear(d.rollouts)
-	return nil
+	a.settle()
+	p := a.takeDirty(events)
+	p.write(a.e.log)
+	a.written(p)
+	return p.err
 }
 
-// writesMax is how many releases are written in one transaction.
-const writesMax = 40
-
-// write makes one transaction and notes when its records were written.
-func (a *actor) write(writes []write, events []muru.Event) error {
-	rev, err := a.e.log.commit(writes, events)
-	if err != nil {
-		a.dirty.unsure = a.dirty.unsure || errors.Is(err, store.ErrUnknown)
-		return err
+// saveLater has what is dirty written in the background, unless something of
+// the app is being written there: then it stays dirty, and the newest is
+// written after that.
+func (a *actor) saveLater() {
+	if a.e.log.disk == nil {
+		a.dirty.clear()
+		return
 	}
-	for _, w := range writes {
-		a.dirty.mods[w.key] = rev
+	if a.later == nil {
+		if p := a.takeDirty(nil); a.e.scribe.add(a.e, p) {
+			a.later = p
+		} else {
+			a.putBack(p) // muru stops: close writes it
+		}
 	}
-	return nil
 }
 
-// readMods finds out how the records are that may have been written.
-func (a *actor) readMods() error {
-	d := &a.dirty
-	ctx, cancel := context.WithTimeout(context.Background(), readWithin)
-	defer cancel()
-	keys := map[string]bool{appKey(a.name): true}
-	for key := range d.mods {
-		keys[key] = true
+// settle waits until nothing of the app is written in the background, and
+// notes what became of it. What has not begun yet is dirty again.
+func (a *actor) settle() {
+	p := a.later
+	switch {
+	case p == nil:
+		return
+	case a.e.scribe.withdraw(p):
+		a.putBack(p)
+	default:
+		<-p.done // held for writeWithin at most
+		a.written(p)
 	}
-	for _, r := range d.releases {
-		keys[releaseKey(r.ID)] = true
-	}
-	for n := range d.rollouts {
-		keys[rolloutKey(n)] = true
-	}
-	for key := range keys {
-		kv, _, err := a.e.log.disk.store.Get(ctx, key)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		d.mods[key] = kv.Mod
-	}
-	d.unsure = false
-	return nil
+	a.later = nil
 }
 
 // saveProgress keeps how far the live rollout is in its step: a restart goes
-// on from there. It is tried again by itself when it cannot be written.
+// on from there. Nobody is told of it and nothing waits for it, least of all a
+// verdict for a disk that hangs. It is tried again by itself when it cannot be
+// written.
 func (a *actor) saveProgress() {
 	l := a.live
 	a.dirty.rollouts[l.Number] = l
 	l.savedAt = a.e.clock.Now()
-	_ = a.saveDirty(nil) // stays dirty
+	a.saveLater()
 }

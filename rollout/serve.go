@@ -35,9 +35,9 @@ func (a *actor) leaving(next muru.Split, baselineTo muru.ReleaseState, message s
 
 // serveAll gives a release all traffic. What served before is drained in the
 // background and kept warm; it is returned, zero if nothing served. The live
-// rollout, if any, must be r's and ends with end; before are events that come
-// before its own.
-func (a *actor) serveAll(r *release, by Caller, end *ending, before ...muru.Event) (old muru.ReleaseID, err error) {
+// rollout, if any, must be r's and ends with end, which has the reason then;
+// before are events that come before its own.
+func (a *actor) serveAll(r *release, by Caller, reason string, end *ending, before ...muru.Event) (old muru.ReleaseID, err error) {
 	if b := a.split.Baseline(); b != r.ID {
 		old = b
 	}
@@ -53,7 +53,7 @@ func (a *actor) serveAll(r *release, by Caller, end *ending, before ...muru.Even
 		number := a.live.Number
 		c.events = append(c.events, a.rolloutEvent(muru.LevelNotice, muru.RolloutPromoted, by, eventRollout(number, end.message)))
 	} else {
-		c.events = append(c.events, a.event(muru.LevelNotice, muru.ReleasePromoted, r.ID.String(), by, eventPromoted(r.ID, old, by.who())))
+		c.events = append(c.events, a.event(muru.LevelNotice, muru.ReleasePromoted, r.ID.String(), by, eventPromoted(r.ID, old, by.who(), reason)))
 	}
 	if !old.IsZero() {
 		c.events = append(c.events, a.event(muru.LevelNotice, muru.ReleaseDraining, old.String(), by, eventDraining(a.e.host.InFlight(old))))

@@ -121,7 +121,7 @@ func (a *actor) promote(r *release, q ReleaseRequest) (Report, error) {
 		if a.split.Baseline() == r.ID && len(a.split.Arms) == 1 {
 			return reportServesAlready(r.ID), nil
 		}
-		old, err := a.serveAll(r, q.Caller, nil)
+		old, err := a.serveAll(r, q.Caller, q.Reason, nil)
 		if err != nil {
 			return "", err
 		}

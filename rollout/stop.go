@@ -41,7 +41,7 @@ func (e *Engine) StopRelease(ctx context.Context, q ReleaseRequest) (muru.Releas
 		if err := a.waitFor(ctx, gone); err != nil {
 			return muru.Release{}, "", err
 		}
-		if err := a.do(ctx, a.written); err != nil {
+		if err := a.do(ctx, a.ahead); err != nil {
 			return muru.Release{}, "", err
 		}
 		r, err := e.Release(q.Release)
@@ -157,7 +157,7 @@ func (e *Engine) StopApp(ctx context.Context, by Caller, app string) (muru.App, 
 					}})
 				}
 				snapshot = a.snapshot()
-				return a.written()
+				return a.ahead()
 			})
 		}
 		return snapshot, report, err

@@ -231,6 +231,19 @@ func textRolledBackAlready(app string, to int, ago time.Duration, who string) st
 	return fmt.Sprintf("%s was rolled back to r%d %s ago by %s: name the release with to=", app, to, muru.FormatMeasured(ago), who)
 }
 
+// textRolledBackWhileStarting is why a release is held that was to serve.
+func textRolledBackWhileStarting(app, who string) string {
+	return fmt.Sprintf("%s was rolled back by %s while it started", app, who)
+}
+
+func textHeldBack(id muru.ReleaseID, why string) string {
+	return fmt.Sprintf("release %s is ready and held, not serving: %s", id, why)
+}
+
+func reportOvertaken(id muru.ReleaseID) Report {
+	return Report(fmt.Sprintf("release %s is starting still: it is held when it is ready", id))
+}
+
 func reportSplit(app string, s muru.Split) Report { return Report(fmt.Sprintf("%s split: %s", app, s)) }
 
 func reportPromoted(id, old muru.ReleaseID) Report {

@@ -63,8 +63,8 @@ func eventWarm(took time.Duration, d muru.Drained) string {
 
 func eventStopped(who string) string { return "by " + who }
 
-func eventPromoted(id, old muru.ReleaseID, who string) string {
-	return fmt.Sprintf("100%% of %s by %s", id.App, who) + keptWarm(", ", old)
+func eventPromoted(id, old muru.ReleaseID, who, reason string) string {
+	return because(fmt.Sprintf("100%% of %s by %s", id.App, who)+keptWarm(", ", old), reason)
 }
 
 // eventRolloutStarted says the plan, and how many percent of such rollouts of a
