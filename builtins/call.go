@@ -89,7 +89,7 @@ func (c *Call) about(args starlark.Tuple, kwargs []starlark.Tuple) string {
 		if v.kind.byName {
 			return starlark.String(v.text).String()
 		}
-		return start(v.text, 60)
+		return start(v.String(), 60)
 	case starlark.Callable:
 		return v.Name()
 	case starlark.NoneType, starlark.Bool, starlark.Int, starlark.Float, Duration, Time, Secret:
