@@ -212,7 +212,7 @@ func (c *Call) checkGate(g muru.Gate) (starlark.Value, error) {
 // refuse refuses keywords that say nothing about this kind of gate.
 func (c *Call) refuse(what string, names ...string) error {
 	for _, name := range names {
-		if c.given[name] {
+		if c.isGiven(name) {
 			return usagef("%s does not apply to %s", name, what)
 		}
 	}
