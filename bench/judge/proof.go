@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"muru"
@@ -18,15 +19,16 @@ func proofs() []row {
 		unproven("until confident: candidate 2%, baseline 1%, ratio 2", rates(0.01, 0.02), 2),
 		unproven("until confident: candidate 4%, baseline 2%, ratio 2", rates(0.02, 0.04), 2),
 		unproven("until confident: candidate 1%, baseline 0%", rates(0, 0.01), 1),
+		unproven("until confident: 5,000 clients, 4% and 2%, ratio 2", comingBack(5000, 0.02, 0.04), 2),
 	}
 }
 
-// confident has one step end as soon as there is a proof. Without one in ten
+// confident has one step end as soon as there is a proof. Without one in five
 // minutes the candidate is taken out.
 func confident(q *rollout.CanaryRequest) {
 	q.Until, q.OnNoData = rollout.UntilConfident, muru.NoDataRollback
 	q.Steps = []muru.Step{{Share: 1000, Hold: time.Second}}
-	q.Deadline = 10 * time.Minute
+	q.Deadline = 5 * time.Minute
 }
 
 // proven is a row whose candidate must be proven good by so many of its
@@ -67,4 +69,15 @@ func promotions(all []outcome) (n int) {
 		}
 	}
 	return n
+}
+
+// comingBack are clients that come back, of whose requests a part fails. In
+// the end nearly all have met a failure, whichever release they are given.
+func comingBack(clients int, onBaseline, onCandidate float64) func(uint64) visitors {
+	return func(uint64) visitors {
+		return func(r *rand.Rand) (uint64, request, request) {
+			took, luck := usual(r), r.Float64()
+			return uint64(1 + r.IntN(clients)), request{took: took, failed: luck < onBaseline}, request{took: took, failed: luck < onCandidate}
+		}
+	}
 }
