@@ -150,6 +150,11 @@ func (a *arm) opens(f muru.Fact) bool {
 	return f.Minted || known && f.Arrived.UnixNano() <= first
 }
 
+// clientLeft reports whether a request ended because its client left.
+func clientLeft(f muru.Fact) bool {
+	return f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
+}
+
 // done counts a request that ended.
 func (a *arm) done(f muru.Fact, now time.Time) {
 	a.arrive(f)
@@ -165,7 +170,7 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 	if f.Shielded {
 		a.shielded++
 	}
-	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
+	gone := clientLeft(f)
 	if gone && !counted {
 		a.left[key] = struct{}{}
 	}

@@ -136,16 +136,22 @@ func (s *sequential) Overdue(f muru.Fact, th muru.Threshold) {
 // Pair implements [muru.Sink]. Of copies only those count that ended
 // otherwise than what they are copies of; which of the two failed is an even
 // coin if the releases are alike.
+//
+// People leave what does not answer, and no copy does. A request whose client
+// left counts against the baseline if the copy had its answer by then, and
+// otherwise for nothing: or requests that hang on either release would be the
+// candidate's fault each time.
 func (s *sequential) Pair(user, shadow muru.Fact) {
 	s.mu.Lock()
 	wake := s.pair(user, shadow)
-	if s.weighed(user) && s.weighed(shadow) {
+	left := clientLeft(user)
+	if s.weighed(user) && s.weighed(shadow) && !(left && shadow.Duration > user.Duration) {
 		for i, r := range s.rated {
 			happened := func(f muru.Fact) bool { return r.happened(f, s.marks) }
 			if r.limit >= 0 {
 				happened = s.limits[r.limit].exceeded
 			}
-			if bad := happened(shadow); bad != happened(user) {
+			if bad := happened(shadow); bad != (left || happened(user)) {
 				wake = s.weigh(i, user, muru.Buckets/2, bad) || wake
 			}
 		}
