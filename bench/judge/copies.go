@@ -17,6 +17,7 @@ func copies() []row {
 		fair("copies: 5% fail on both, 1% on either by chance", either(0.05, 0.01), copied),
 		fair("copies: 20% fail on either by chance", either(0, 0.2), copied),
 		fair("copies: 200 clients, 15% fail on one side, always", oneSided, copied),
+		fair("copies: 2% hang on either, people leave after 10 s", hanging, copied),
 		fair("copies: heavy-tailed clients, p95 own", ownSpeed, func(q *rollout.CanaryRequest) {
 			copied(q)
 			q.Gates = []muru.Gate{{Name: muru.GateP95}}
@@ -61,6 +62,14 @@ func either(shared, own float64) func(uint64) visitors {
 			return 0, request{took: usual(r), failed: down || r.Float64() < own},
 				request{took: usual(r), failed: down || r.Float64() < own}
 		}
+	}
+}
+
+// hanging are visitors without cookies, of whose requests a part hangs on each
+// release by itself.
+func hanging(uint64) visitors {
+	return func(r *rand.Rand) (uint64, request, request) {
+		return 0, request{took: usual(r), hangs: r.Float64() < 0.02}, request{took: usual(r), hangs: r.Float64() < 0.02}
 	}
 }
 

@@ -156,7 +156,14 @@ func (w *world) look() {
 type request struct {
 	took   time.Duration
 	failed bool
+	hangs  bool // until its hard timeout, or until its client leaves
 }
+
+// How long a request that hangs is waited for.
+const (
+	patience    = 10 * time.Second // by people
+	hardTimeout = 30 * time.Second // by muru
+)
 
 // picked reports whether a client is one of a share of all: by chance, or by a
 // hash of who it is. Those of a small share are among those of a larger one.
@@ -226,6 +233,9 @@ func (w *world) send(f muru.Fact, r request) {
 func (w *world) sendPair(f muru.Fact, plain, tried request) {
 	copied := f
 	copied.Release = candidate
+	if tried.hangs { // a copy has nobody who leaves
+		tried = request{took: hardTimeout, failed: true}
+	}
 	w.count(tried)
 	w.sink.Pair(plain.ended(f), tried.ended(copied))
 	slow := func(t muru.Threshold) bool { return t.Of == muru.OfDuration && tried.took > t.After }
@@ -244,7 +254,10 @@ func (w *world) count(r request) {
 // ended completes a fact by what happened to its request.
 func (r request) ended(f muru.Fact) muru.Fact {
 	f.Duration, f.Status = r.took, 200
-	if r.failed {
+	switch {
+	case r.hangs:
+		f.Duration, f.Status, f.Reason = patience, muru.ReasonClientGone.Status(), muru.ReasonClientGone
+	case r.failed:
 		f.Status = 500
 	}
 	return f
