@@ -122,6 +122,25 @@ func TestRequestsThatHangOnEitherReleaseAreNotTheCopysFault(t *testing.T) {
 	}
 }
 
+func TestWhyDoesNotCallASplitOffWhereThereAreCopies(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(shadowed)
+		for range 200 {
+			user := w.edge.Begin(rel(1))
+			user.Minted, user.Status, user.Duration = true, 200, time.Millisecond
+			copied := user
+			copied.Release = rel(2)
+			w.edge.Sink("shop").Pair(user, copied)
+		}
+		time.Sleep(2 * time.Second)
+		why, err := w.e.Why(w.ctx, 1)
+		if want := "split: none, the candidate has copies\nrecord: recomputed, the same verdicts"; err != nil || why.Foot() != want || why.BalanceP != 1 {
+			t.Errorf("%q, p %v, %v", why.Foot(), why.BalanceP, err)
+		}
+	})
+}
+
 func TestSlowCopiesFailATimeGate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()
