@@ -14,8 +14,8 @@ import (
 func proofs() []row {
 	return []row{
 		proven("until confident: no errors", rates(0, 0), 500),
-		proven("until confident: identical, 1% errors", either(0, 0.01), 3000),
-		proven("until confident: candidate 0.5%, baseline 1%", rates(0.01, 0.005), 1500),
+		proven("until confident: identical, 1% errors", either(0, 0.01), 2500),
+		proven("until confident: candidate 0.5%, baseline 1%", rates(0.01, 0.005), 1000),
 		unproven("until confident: candidate 2%, baseline 1%, ratio 2", rates(0.01, 0.02), 2),
 		unproven("until confident: candidate 4%, baseline 2%, ratio 2", rates(0.02, 0.04), 2),
 		unproven("until confident: candidate 1%, baseline 0%", rates(0, 0.01), 1),
