@@ -49,15 +49,15 @@ func declareApp(c *Call) (starlark.Value, error) {
 		return nil, at("name", err)
 	}
 	var change []rollout.RouteChange
-	for _, p := range c.spec.Params[1:] {
-		if !c.given[p.Name] {
+	for i, p := range c.spec.Params {
+		if i == 0 || c.given[i] == nil {
 			continue
 		}
 		set, ok := routeKeywords[p.Name]
 		if !ok {
 			panic("BUG: app has no way to set " + p.Name)
 		}
-		value := c.args[p.Name]
+		value := c.args[i]
 		change = append(change, rollout.RouteChange{
 			Keyword: p.Name,
 			Apply:   func(r *muru.Route) { set.apply(r, value) },

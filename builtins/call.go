@@ -20,9 +20,9 @@ type Call struct {
 	spec     *Spec
 	thread   *starlark.Thread
 	ctx      context.Context
-	receiver starlark.Value // of a method
-	args     map[string]any
-	given    map[string]bool
+	receiver starlark.Value   // of a method
+	given    []starlark.Value // what was written, by the index of the spec's parameters; nil: nothing
+	args     []any            // given or default, converted; nil: not set
 }
 
 // invoke is the one way into every builtin and every method: context, effect,
@@ -89,7 +89,7 @@ func (c *Call) about(args starlark.Tuple, kwargs []starlark.Tuple) string {
 		if v.kind.byName {
 			return starlark.String(v.text).String()
 		}
-		return start(v.text, 60)
+		return start(v.String(), 60)
 	case starlark.Callable:
 		return v.Name()
 	case starlark.NoneType, starlark.Bool, starlark.Int, starlark.Float, Duration, Time, Secret:
@@ -119,7 +119,7 @@ func (s *Spec) builtin(set *Set) *starlark.Builtin {
 func newCall(set *Set, spec *Spec, thread *starlark.Thread, receiver starlark.Value) *Call {
 	return &Call{
 		set: set, spec: spec, thread: thread, ctx: script.ContextOf(thread), receiver: receiver,
-		args: make(map[string]any, len(spec.Params)), given: make(map[string]bool),
+		given: make([]starlark.Value, len(spec.Params)), args: make([]any, len(spec.Params)),
 	}
 }
 
@@ -149,24 +149,29 @@ func (c *Call) named(err error) error {
 // arg returns an argument converted by its type, the zero value if it is not
 // set. T is what the parameter's Type returns.
 func arg[T any](c *Call, name string) T {
-	v, ok := c.args[name]
-	if !ok {
-		if c.spec.param(name) == nil {
-			panic("BUG: " + c.spec.Name + " has no parameter " + name)
-		}
-		var zero T
-		return zero
+	i := c.spec.index(name)
+	if i < 0 {
+		panic("BUG: " + c.spec.Name + " has no parameter " + name)
 	}
-	t, ok := v.(T)
-	if !ok {
-		panic(fmt.Sprintf("BUG: %s: %s is a %T", c.spec.Name, name, v))
+	t, ok := c.args[i].(T)
+	if !ok && c.args[i] != nil {
+		panic(fmt.Sprintf("BUG: %s: %s is a %T", c.spec.Name, name, c.args[i]))
 	}
 	return t
 }
 
 // isSet reports whether an argument has a value: given and not None, or by
 // default.
-func (c *Call) isSet(name string) bool { _, ok := c.args[name]; return ok }
+func (c *Call) isSet(name string) bool {
+	i := c.spec.index(name)
+	return i >= 0 && c.args[i] != nil
+}
+
+// isGiven reports whether an argument was written, None included.
+func (c *Call) isGiven(name string) bool {
+	i := c.spec.index(name)
+	return i >= 0 && c.given[i] != nil
+}
 
 // engine, clock and caller are what most builtins begin with.
 func (c *Call) engine() Engine       { return c.set.env.Engine }

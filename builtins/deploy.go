@@ -125,12 +125,12 @@ func (c *Call) plan() (muru.ReleasePlan, error) {
 
 func (c *Call) planUpstream(plan muru.ReleasePlan) (muru.ReleasePlan, error) {
 	for _, name := range []string{"entry", "command", "workers", "env", "stacks"} {
-		if c.given[name] {
+		if c.isGiven(name) {
 			return plan, usagef("%s: somebody else runs an upstream, muru starts nothing", name)
 		}
 	}
 	plan.Kind, plan.Upstream, plan.Workers = muru.External, arg[string](c, "upstream"), 0
-	if !c.given["threads"] {
+	if !c.isGiven("threads") {
 		plan.Threads = 0
 	}
 	return plan, nil
@@ -146,7 +146,7 @@ func (c *Call) planSource(plan muru.ReleasePlan) (muru.ReleasePlan, error) {
 		return plan, at("source", err)
 	}
 	if c.isSet("command") {
-		if c.given["entry"] {
+		if c.isGiven("entry") {
 			return plan, usagef("entry and command are both given: a release is run by one of them")
 		}
 		plan.Kind, plan.Command, plan.Stacks = muru.Command, arg[[]string](c, "command"), arg[string](c, "stacks")

@@ -71,7 +71,7 @@ func formatRecords(records []*Record) string {
 	var lines []string
 	for _, r := range records {
 		rows = append(rows, r.rows...)
-		lines = append(lines, r.text)
+		lines = append(lines, r.String())
 	}
 	if len(rows) == 0 { // no columns, or a window that judged nothing
 		return strings.Join(lines, "\n")

@@ -212,7 +212,7 @@ func (c *Call) checkGate(g muru.Gate) (starlark.Value, error) {
 // refuse refuses keywords that say nothing about this kind of gate.
 func (c *Call) refuse(what string, names ...string) error {
 	for _, name := range names {
-		if c.given[name] {
+		if c.isGiven(name) {
 			return usagef("%s does not apply to %s", name, what)
 		}
 	}
@@ -223,9 +223,9 @@ func (c *Call) refuse(what string, names ...string) error {
 // frozen, runs on a thread of its own and gets a frozen window.
 func (c *Call) checkFunc(name string, fn starlark.Callable) muru.GateCheckFunc {
 	script.Freeze(fn)
-	set := c.set
+	set, how := c.set, script.Gate(name)
 	return func(ctx context.Context, w muru.Window) (bool, string, error) {
-		v, err := script.Call(ctx, fn, starlark.Tuple{set.window(w)}, script.Gate(name))
+		v, err := script.Call(ctx, fn, starlark.Tuple{set.gateWindow(w)}, how)
 		if err != nil {
 			return false, "", err
 		}

@@ -34,15 +34,16 @@ func (k *kind) index(name string) int {
 // hash and compare by name, the others only are equal to themselves.
 type Record struct {
 	kind   *kind
-	native any // the muru value it shows
-	text   string
+	native any                     // the muru value it shows
+	text   string                  // the short form; empty: native's String, for those that are made often
 	values []starlark.Value        // parallel to kind.attrs
 	make   func() []starlark.Value // makes values at their first use; nil: they are there
 	once   sync.Once               // of make
 	rows   [][]string              // parallel to kind.columns; one, except for windows and traffic
 }
 
-// record makes a value of kind k; values are those of k.attrs in order.
+// record makes a value of kind k; values are those of k.attrs in order. An
+// empty text is made from native when it is asked for.
 func (k *kind) record(native any, text string, rows [][]string, values ...starlark.Value) *Record {
 	if len(values) != len(k.attrs) {
 		panic(fmt.Sprintf("BUG: %s has %d attributes, given %d", k.name, len(k.attrs), len(values)))
@@ -55,8 +56,8 @@ func (k *kind) record(native any, text string, rows [][]string, values ...starla
 
 // later is record for a value that is made often and whose attributes are
 // seldom asked for. What values is made from must not change.
-func (k *kind) later(native any, text string, rows [][]string, values func() []starlark.Value) *Record {
-	return &Record{kind: k, native: native, text: text, rows: rows, make: values}
+func (k *kind) later(native fmt.Stringer, rows [][]string, values func() []starlark.Value) *Record {
+	return &Record{kind: k, native: native, rows: rows, make: values}
 }
 
 // attrs returns the values of the attributes.
@@ -78,7 +79,14 @@ var (
 	_ json.Marshaler      = (*Record)(nil)
 )
 
-func (r *Record) String() string       { return r.text }
+// String returns the short form.
+func (r *Record) String() string {
+	if s, ok := r.native.(fmt.Stringer); ok && r.text == "" {
+		return s.String()
+	}
+	return r.text
+}
+
 func (r *Record) Type() string         { return r.kind.name }
 func (r *Record) Freeze()              {}
 func (r *Record) Truth() starlark.Bool { return true }

@@ -176,8 +176,12 @@ func (r *Recorder) writeText(c *Call, p Param, v starlark.String) string {
 	}
 	name := string(v)
 	if !strings.Contains(name, "@") {
-		app, _ := c.args["app"].(string)
-		if t, ok := c.args["target"].(target); ok {
+		app := ""
+		if c.isSet("app") {
+			app = arg[string](c, "app")
+		}
+		if c.isSet("target") {
+			t := arg[target](c, "target")
 			app = t.app + t.release.App
 		}
 		name = app + "@" + name

@@ -104,12 +104,20 @@ func (s *Spec) Signature() string {
 
 // param returns the parameter called name, nil if there is none.
 func (s *Spec) param(name string) *Param {
-	for i := range s.Params {
-		if s.Params[i].Name == name {
-			return &s.Params[i]
-		}
+	if i := s.index(name); i >= 0 {
+		return &s.Params[i]
 	}
 	return nil
+}
+
+// index is where the parameter of that name is, -1 without one.
+func (s *Spec) index(name string) int {
+	for i := range s.Params {
+		if s.Params[i].Name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 func (s *Spec) names() []string {

@@ -52,7 +52,7 @@ func sendTraffic(c *Call) (starlark.Value, error) {
 		return nil, usagef("clients: %d is over %d", plan.clients, maxClients)
 	case len(plan.paths) == 0:
 		return nil, usagef("paths: there is none")
-	case c.isSet("rate") && c.given["clients"]:
+	case c.isSet("rate") && c.isGiven("clients"):
 		return nil, usagef("rate and clients are both given: a rate takes the clients it needs")
 	}
 	plan.header = requestBody{}.fields(arg[map[string]string](c, "headers"))
@@ -89,7 +89,7 @@ func (c *Call) aim(plan *loadPlan, target any) error {
 		return muru.Errorf(muru.KindRefused, "%s is not served at an address: %q", a.Name, a.URL)
 	}
 	// A prefix is never stripped, so paths are given whole, as to probe.
-	if !c.given["paths"] {
+	if !c.isGiven("paths") {
 		plan.paths = []string{routePath(a.Route)}
 	}
 	plan.base.Path, plan.target = "", a.Name

@@ -14,24 +14,23 @@ import (
 // converts each by its type. Errors are of kind usage (or of the type's kind)
 // and begin with the parameter's name.
 func (c *Call) unpack(args starlark.Tuple, kwargs []starlark.Tuple) error {
-	given := make(map[string]starlark.Value, len(args)+len(kwargs))
-	rest, err := c.bindPositional(args, given)
+	rest, err := c.bindPositional(args)
 	if err != nil {
 		return err
 	}
 	for _, kw := range kwargs {
 		name := string(kw[0].(starlark.String))
-		p := c.spec.param(name)
-		if p == nil || p.Pass == Variadic {
+		i := c.spec.index(name)
+		if i < 0 || c.spec.Params[i].Pass == Variadic {
 			return c.unknownKeyword(name)
 		}
-		if _, twice := given[name]; twice {
+		if c.given[i] != nil {
 			return usagef("%s is given twice", name)
 		}
-		given[name] = kw[1]
+		c.given[i] = kw[1]
 	}
-	for _, p := range c.spec.Params {
-		if err := c.bind(p, given[p.Name], rest); err != nil {
+	for i := range c.spec.Params {
+		if err := c.bind(i, rest); err != nil {
 			return err
 		}
 	}
@@ -40,30 +39,31 @@ func (c *Call) unpack(args starlark.Tuple, kwargs []starlark.Tuple) error {
 
 // bindPositional gives arguments to nouns in order and returns those that are
 // left for a variadic parameter.
-func (c *Call) bindPositional(args starlark.Tuple, given map[string]starlark.Value) (rest starlark.Tuple, err error) {
-	var nouns []string
-	for _, p := range c.spec.Params {
+func (c *Call) bindPositional(args starlark.Tuple) (rest starlark.Tuple, err error) {
+	next := 0
+	for i, p := range c.spec.Params {
 		switch p.Pass {
 		case Variadic:
 			return args, nil
 		case Positional:
-			nouns = append(nouns, p.Name)
+			if next < len(args) {
+				c.given[i] = args[next]
+			}
+			next++
 		case ByName:
 		}
 	}
-	if len(args) > len(nouns) {
-		return nil, c.tooMany(len(args), nouns)
-	}
-	for i, arg := range args {
-		given[nouns[i]] = arg
+	if len(args) > next {
+		return nil, c.tooMany(len(args))
 	}
 	return nil, nil
 }
 
 // bind converts one argument, or takes the default.
-func (c *Call) bind(p Param, v starlark.Value, rest starlark.Tuple) error {
+func (c *Call) bind(i int, rest starlark.Tuple) error {
+	p, v := &c.spec.Params[i], c.given[i]
 	if p.Pass == Variadic {
-		c.args[p.Name] = rest
+		c.args[i] = rest
 		return nil
 	}
 	if v == nil {
@@ -71,8 +71,6 @@ func (c *Call) bind(p Param, v starlark.Value, rest starlark.Tuple) error {
 			return usagef("%s is missing", p.Name).WithHint("%s", c.spec.Signature())
 		}
 		v = p.Default
-	} else {
-		c.given[p.Name] = true
 	}
 	if v == starlark.None && p.Default == starlark.None {
 		return nil // not set
@@ -81,7 +79,7 @@ func (c *Call) bind(p Param, v starlark.Value, rest starlark.Tuple) error {
 	if err != nil {
 		return at(p.Name, err)
 	}
-	c.args[p.Name] = converted
+	c.args[i] = converted
 	return nil
 }
 
@@ -93,7 +91,13 @@ func (c *Call) unknownKeyword(name string) error {
 	return err.WithHint("%s", c.spec.Signature())
 }
 
-func (c *Call) tooMany(n int, nouns []string) error {
+func (c *Call) tooMany(n int) error {
+	var nouns []string
+	for _, p := range c.spec.Params {
+		if p.Pass == Positional {
+			nouns = append(nouns, p.Name)
+		}
+	}
 	for _, p := range c.spec.Params {
 		if p.Pass == ByName {
 			return usagef("%d arguments by position, takes %s", n, countNouns(nouns)).

@@ -22,19 +22,32 @@ var windowKind = &kind{
 	columns: verdictKind.columns,
 }
 
-// window makes a Window. It is called for a gate's function, too, by the
-// judge: what the engine is asked here must not wait for an app's actor.
-func (s *Set) window(w muru.Window) *Record {
+// window makes a Window that may be kept: its arms show their releases as they
+// are now.
+func (s *Set) window(w muru.Window) *Record { return windowOf(w, s.arm) }
+
+// gateWindow makes the Window of a gate's function, which is asked each second
+// and looks at little of it. Nobody can keep such a window beyond the call, so
+// that a release is looked up only if it is asked for. The judge calls this:
+// what the engine is asked must not wait for an app's actor.
+func (s *Set) gateWindow(w muru.Window) *Record {
+	return windowOf(w, func(a muru.Arm) *Record {
+		id := a.Release
+		return armKind.later(a, nil, func() []starlark.Value { return []starlark.Value{s.releaseByID(id)} })
+	})
+}
+
+func windowOf(w muru.Window, arm func(muru.Arm) *Record) *Record {
 	var rows [][]string
 	for _, v := range w.Verdicts {
 		rows = append(rows, verdictRecord(v).rows...)
 	}
 	baseline := starlark.Value(starlark.None)
 	if w.Baseline != nil {
-		baseline = s.arm(*w.Baseline)
+		baseline = arm(*w.Baseline)
 	}
-	return windowKind.record(w, w.String(), rows,
-		s.arm(w.Candidate), baseline, stepOrNone(w.Step), Duration(w.Elapsed), listOf(w.Verdicts, verdictRecord))
+	return windowKind.record(w, "", rows,
+		arm(w.Candidate), baseline, stepOrNone(w.Step), Duration(w.Elapsed), listOf(w.Verdicts, verdictRecord))
 }
 
 var armKind = &kind{
@@ -46,7 +59,7 @@ var armKind = &kind{
 
 func (s *Set) arm(a muru.Arm) *Record {
 	release := s.named(a.Release) // as it is now
-	return armKind.later(a, a.String(), nil, func() []starlark.Value { return []starlark.Value{release()} })
+	return armKind.later(a, nil, func() []starlark.Value { return []starlark.Value{release()} })
 }
 
 const armWhat = "what is counted: requests, clients, 2xx, 3xx, 4xx, 5xx or crashes"

@@ -74,7 +74,7 @@ type arm struct {
 	slots [recentParts]int64 // which part of time each of parts holds
 
 	crashes int
-	clients map[uint64]struct{}
+	clients map[uint64]int64 // when the first request arrived that is known of each
 	// open holds the requests counted as overdue that have not ended, left
 	// those that ended without an answer and may still become overdue.
 	open map[requestKey]time.Time
@@ -90,7 +90,7 @@ type arm struct {
 func newArm(id muru.ReleaseID, timeGates int, marks []string) *arm {
 	a := &arm{
 		id: id, step: newCounts(timeGates, len(marks)), timeGates: timeGates, marks: marks,
-		clients: map[uint64]struct{}{}, open: map[requestKey]time.Time{}, left: map[requestKey]struct{}{},
+		clients: map[uint64]int64{}, open: map[requestKey]time.Time{}, left: map[requestKey]struct{}{},
 	}
 	for i := range a.slots {
 		a.slots[i] = -1
@@ -137,9 +137,22 @@ func (a *arm) arrive(f muru.Fact) {
 	if a.first.IsZero() || f.Arrived.Before(a.first) {
 		a.first = f.Arrived
 	}
-	if len(a.clients) < clientsMax {
-		a.clients[f.Client] = struct{}{}
+	at := f.Arrived.UnixNano()
+	if first, known := a.clients[f.Client]; known && at < first || !known && len(a.clients) < clientsMax {
+		a.clients[f.Client] = at
 	}
+}
+
+// opens reports whether a request that was counted is its client's first in
+// the window, as far as is known: one that came before it may not have ended.
+func (a *arm) opens(f muru.Fact) bool {
+	first, known := a.clients[f.Client]
+	return f.Minted || known && f.Arrived.UnixNano() <= first
+}
+
+// clientLeft reports whether a request ended because its client left.
+func clientLeft(f muru.Fact) bool {
+	return f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
 }
 
 // done counts a request that ended.
@@ -157,7 +170,7 @@ func (a *arm) done(f muru.Fact, now time.Time) {
 	if f.Shielded {
 		a.shielded++
 	}
-	gone := f.Reason == muru.ReasonClientGone || f.Status == muru.ReasonClientGone.Status()
+	gone := clientLeft(f)
 	if gone && !counted {
 		a.left[key] = struct{}{}
 	}

@@ -33,7 +33,7 @@ type live struct {
 
 	owed               bool       // the step's share was in force before muru was started again
 	savedAt            time.Time  // when its progress was
-	failures, shielded int        // of the windows before this one, see [judge]
+	failures, shielded int        // of the windows before this one, see [judge]; kept over a restart
 	baseBefore         muru.Share // the baseline's when the last minute was counted
 	witness            witness    // what the verdicts were said from
 
@@ -48,6 +48,9 @@ const promotion = "promotion"
 // shieldedSoFar counts the candidate's failures in the rollout, and those that
 // its users did not see.
 func (l *live) shieldedSoFar() (failures, shielded int) {
+	if l.examiner == nil {
+		return l.failures, l.shielded // as it was read
+	}
 	x, z := l.examiner.judge.Shielded()
 	return l.failures + x, l.shielded + z
 }

@@ -3,7 +3,8 @@ package rollout
 import "slices"
 
 // A memory is what a judge carries of one gate from step to step and over a
-// restart of muru. The evidence follows from the tallies.
+// restart of muru. The evidence follows from the tallies; a proof is of one
+// window and begins anew.
 type memory struct {
 	gate    string
 	tallies []tally
@@ -44,7 +45,6 @@ func (s *sequential) Recall(all []memory) {
 		}
 		m, w := all[at], s.scales[i]
 		w.worse.restore(m.tallies, m.peak)
-		w.better.restore(m.tallies, 0)
 		w.carried = m.total
 		w.clients, _ = restoreClients(m.clients)
 	}

@@ -50,6 +50,73 @@ func TestProofByEventsOfTheBaseline(t *testing.T) {
 	})
 }
 
+func TestProofLooksAtNothingButFirstRequests(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(confident, func(q *CanaryRequest) {
+			q.Steps = []muru.Step{{Share: 5000, Hold: 10 * time.Second}}
+		})
+		w.edge.Send(rel(2), 480, 200, time.Millisecond)
+		w.edge.Send(rel(2), 1, 500, time.Millisecond)
+		w.edge.Send(rel(1), 1000, 200, time.Millisecond)
+		for range 100 { // clients that come back and meet a failure then
+			f := w.edge.Begin(rel(1))
+			f.Status, f.Duration = 200, time.Millisecond
+			w.edge.End(f)
+			f.Status, f.Arrived = 500, f.Arrived.Add(time.Millisecond)
+			w.edge.End(f)
+		}
+		time.Sleep(11 * time.Second)
+		w.expect(1, muru.Running, "")
+		w.edge.Send(rel(1), 60, 500, time.Millisecond)
+		time.Sleep(time.Second)
+		w.expect(1, muru.Promoted, "every step passed its gates")
+	})
+}
+
+func TestEachStepIsProvenByItself(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(confident, func(q *CanaryRequest) {
+			q.Steps = []muru.Step{{Share: 2500, Hold: time.Second}, {Share: 5000, Hold: time.Second}}
+		})
+		events := func() {
+			w.edge.Send(rel(1), 2000, 200, time.Millisecond)
+			w.edge.Send(rel(2), 500, 200, time.Millisecond)
+			w.edge.Send(rel(2), 1, 500, time.Millisecond)
+			w.edge.Send(rel(1), 60, 500, time.Millisecond)
+			time.Sleep(2 * time.Second)
+		}
+		events()
+		if k := w.rollout(1).Step.Number; k != 2 {
+			t.Fatalf("step %d", k)
+		}
+		w.edge.Send(rel(2), 500, 200, time.Millisecond)
+		w.edge.Send(rel(1), 500, 200, time.Millisecond)
+		time.Sleep(time.Minute)
+		w.expect(1, muru.Running, "")
+		events()
+		w.expect(1, muru.Promoted, "every step passed its gates")
+	})
+}
+
+func TestFirstRequestOfAClientIsTheOneThatArrivedFirst(t *testing.T) {
+	a := newArm(rel(2), 0, nil)
+	at := func(ms int) muru.Fact {
+		return muru.Fact{Client: 7, Arrived: time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond), Status: 200}
+	}
+	for _, tt := range []struct {
+		arrived int
+		opens   bool
+	}{{5, true}, {9, false}, {2, true}, {5, false}} { // in the order they end
+		f := at(tt.arrived)
+		a.done(f, f.Arrived)
+		if a.opens(f) != tt.opens {
+			t.Errorf("the request of %d ms is taken for a first one: %v", tt.arrived, !tt.opens)
+		}
+	}
+}
+
 func TestNotFailingIsNoProof(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()

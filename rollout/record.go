@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -213,4 +214,4 @@ func (r splitRecord) split(app string) (muru.Split, error) {
 }
 
 // sortedSet returns the members of a set in order.
-func sortedSet(set map[int]bool) []int { return slices.Sorted(maps.Keys(set)) }
+func sortedSet[K cmp.Ordered](set map[K]bool) []K { return slices.Sorted(maps.Keys(set)) }

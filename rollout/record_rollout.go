@@ -63,6 +63,10 @@ type progressRecord struct {
 	NoData   bool   `json:"no_data,omitempty"`
 	Frozen   bool   `json:"frozen,omitempty"`
 	Await    string `json:"await,omitempty"`
+
+	Failures int      `json:"failures,omitempty"` // of the candidate, in all steps so far
+	Shielded int      `json:"shielded,omitempty"` // those of them that the baseline answered
+	BothBad  []string `json:"both_bad,omitempty"` // gates said in this step to be over the limit on both
 }
 
 // witnessRecord is what the verdicts were said from, beside their numbers.
@@ -131,7 +135,9 @@ func (l *live) record() rolloutRecord {
 		r.Progress = &progressRecord{
 			Step: l.Step.Number, Swapped: l.swapped || l.owed, Held: span(l.held), Spent: span(l.spent),
 			Requests: l.Step.Requests, Unproven: l.unproven, NoData: l.noData, Frozen: l.frozen, Await: l.awaitNext,
+			BothBad: sortedSet(l.bothBad),
 		}
+		r.Progress.Failures, r.Progress.Shielded = l.shieldedSoFar()
 	}
 	return r
 }
@@ -275,13 +281,20 @@ func (l *live) takeProgress(p *progressRecord) error {
 		return nil
 	case p == nil || p.Step < 1 || p.Step > len(l.Steps):
 		return fmt.Errorf("progress: a rollout that is %s has a step", l.State)
-	case p.Requests < 0:
-		return fmt.Errorf("progress: %d requests", p.Requests)
+	case p.Requests < 0 || p.Failures < 0 || p.Shielded < 0:
+		return fmt.Errorf("progress: %d requests, %d failures, %d shielded", p.Requests, p.Failures, p.Shielded)
 	}
 	step := l.Steps[p.Step-1]
 	l.held, l.spent = time.Duration(p.Held), time.Duration(p.Spent)
 	step.Elapsed, step.Requests = min(l.held, step.Hold), p.Requests
 	l.Step, l.owed = &step, p.Swapped
 	l.unproven, l.noData, l.frozen, l.awaitNext = p.Unproven, p.NoData, p.Frozen, p.Await
+	l.failures, l.shielded = p.Failures, p.Shielded
+	for _, gate := range p.BothBad {
+		if !slices.ContainsFunc(l.Gates, func(g muru.Gate) bool { return g.Name == gate }) {
+			return fmt.Errorf("progress: both_bad: there is no gate %.40q", gate)
+		}
+		l.bothBad[gate] = true
+	}
 	return nil
 }

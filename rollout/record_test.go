@@ -92,6 +92,7 @@ func wholeRollout(state muru.RolloutState) *live {
 	}, {gate: muru.GateP95}}
 	if l.Live() {
 		l.frozen = true
+		l.failures, l.shielded, l.bothBad[muru.Gate5xx] = 22, 20, true
 		l.held, l.spent, l.unproven, l.noData, l.awaitNext, l.owed = 12*time.Second, 15*time.Second, true, true, "promotion", true
 		l.Step = &muru.Step{Number: 1, Of: 2, Share: 1000, Shadow: true, Hold: 30 * time.Second, Elapsed: 12 * time.Second, Requests: 80}
 	} else {
@@ -211,6 +212,8 @@ func TestRecordsThatMuruDoesNotWriteAreRefused(t *testing.T) {
 		{"events under a share that says nothing", "rollout", `{"share":1000,"candidate":3`, `{"share":10000,"candidate":3`, "memory of \"5xx\": 3 and 1 events under a share of 10000"},
 		{"fewer events than none", "rollout", `"candidate":3,"baseline":1`, `"candidate":-3,"baseline":1`, "memory of \"5xx\": -3 and 1 events under a share of 1000"},
 		{"evidence below nothing", "rollout", `"peak":4.25`, `"peak":-4.25`, "memory of \"5xx\": a peak of -4.25"},
+		{"fewer failures than none", "rollout", `"failures":22,"shielded"`, `"failures":-22,"shielded"`, "progress: 80 requests, -22 failures, 20 shielded"},
+		{"a gate that is none bad on both", "rollout", `"both_bad":["5xx"]`, `"both_bad":["p42"]`, `progress: both_bad: there is no gate "p42"`},
 		{"clients that are none", "rollout", `"clients":"AAAAAAcAAAAJ"`, `"clients":"AAAAAAcAAAA"`, "memory of \"5xx\": clients: "},
 		{"a policy that is none", "rollout", `"on_fail":"freeze"`, `"on_fail":"burn"`, `on_fail: "burn" is not a rollout.OnFail`},
 		{"more clients than all", "rollout", `"candidate_clients":81`, `"candidate_clients":810`, "witness: step 1, 810 of 800 clients"},

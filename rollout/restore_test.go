@@ -452,3 +452,52 @@ func TestStateThatDoesNotFitIsRefusedAsItIs(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasShieldedIsStillCountedAfterARestart(t *testing.T) {
+	inDurableWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(func(q *CanaryRequest) { q.Shield = true })
+		w.good(200)
+		fail := func(shielded bool) {
+			f := w.edge.Begin(rel(2))
+			f.Status, f.Duration, f.Shielded = 500, time.Millisecond, shielded
+			w.edge.End(f)
+		}
+		fail(false)
+		fail(true)
+		for range 2 {
+			w.restart()
+			w.expect(1, muru.Running, "")
+		}
+		fail(true)
+		w.expect(1, muru.RolledBack, "gate failed at 10%: 5xx rate 1.48% over the limit of 1.00% (baseline 0.00%)")
+		got := w.events("rollout.rolled_back")
+		if len(got) != 1 || !strings.HasSuffix(got[0], "; 2 of 3 failures shielded") {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func TestThatBothAreBadIsSaidOnceForAStepAlsoAfterARestart(t *testing.T) {
+	inDurableWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary()
+		for n := range 30 {
+			time.Sleep(900 * time.Millisecond)
+			w.edge.Send(rel(1), 2, 503, time.Millisecond)
+			w.edge.Send(rel(1), 18, 200, time.Millisecond)
+			w.edge.Send(rel(2), 1, 503, time.Millisecond)
+			w.edge.Send(rel(2), 9, 200, time.Millisecond)
+			if n == 12 {
+				if said := w.events("rollout.both_bad"); len(said) != 1 {
+					t.Fatalf("before the restart: %q", said)
+				}
+				w.restart()
+				w.expect(1, muru.Running, "")
+			}
+		}
+		if said := w.events("rollout.both_bad"); len(said) != 1 {
+			t.Errorf("%q", said)
+		}
+	})
+}

@@ -37,9 +37,16 @@ type sequential struct {
 // scales weigh one gate. They are guarded by the judge's mutex.
 type scales struct {
 	worse   *evidence // that the candidate is worse
-	better  *evidence // that it is less than confidentRatio times as bad
 	clients eventClients
 	carried total // of the windows before this one
+
+	// better is the evidence, of this window alone, that the candidate is less
+	// than confidentRatio times as bad. It looks at each client's first request
+	// and at no other: of clients that come back nearly all meet a failure in
+	// the end, on either release, and by their first failures any candidate
+	// would look more and more like its baseline.
+	better *evidence
+	opened eventClients // whose first request was an event
 }
 
 // total counts one gate's events and requests on both arms.
@@ -56,12 +63,16 @@ func newSequential(who arms, gates []muru.Gate, how judging, wake func()) *seque
 	}
 	s := &sequential{threshold: newThreshold(who, gates, how.least, wake), alpha: alpha, needed: -math.Log(alpha)}
 	for _, r := range s.rated {
-		s.scales = append(s.scales, &scales{
-			worse:  newEvidence(r.gate.Ratio, worseThan),
-			better: newEvidence(max(confidentRatio, r.gate.Ratio), betterThan),
-		})
+		w := &scales{worse: newEvidence(r.gate.Ratio, worseThan)}
+		w.begin(r)
+		s.scales = append(s.scales, w)
 	}
 	return s
+}
+
+// begin forgets what is of one window.
+func (w *scales) begin(r rated) {
+	w.better, w.opened = newEvidence(max(confidentRatio, r.gate.Ratio), betterThan), eventClients{}
 }
 
 // Begin implements [judge].
@@ -70,6 +81,7 @@ func (s *sequential) Begin(o opening) {
 	defer s.mu.Unlock()
 	for i, r := range s.rated {
 		s.scales[i].carried = s.whole(i, r)
+		s.scales[i].begin(r)
 	}
 	if s.opening.At.IsZero() {
 		s.from = o.Generation
@@ -124,16 +136,22 @@ func (s *sequential) Overdue(f muru.Fact, th muru.Threshold) {
 // Pair implements [muru.Sink]. Of copies only those count that ended
 // otherwise than what they are copies of; which of the two failed is an even
 // coin if the releases are alike.
+//
+// People leave what does not answer, and no copy does. A request whose client
+// left counts against the baseline if the copy had its answer by then, and
+// otherwise for nothing: or requests that hang on either release would be the
+// candidate's fault each time.
 func (s *sequential) Pair(user, shadow muru.Fact) {
 	s.mu.Lock()
 	wake := s.pair(user, shadow)
-	if s.weighed(user) && s.weighed(shadow) {
+	left := clientLeft(user)
+	if s.weighed(user) && s.weighed(shadow) && !(left && shadow.Duration > user.Duration) {
 		for i, r := range s.rated {
 			happened := func(f muru.Fact) bool { return r.happened(f, s.marks) }
 			if r.limit >= 0 {
 				happened = s.limits[r.limit].exceeded
 			}
-			if bad := happened(shadow); bad != happened(user) {
+			if bad := happened(shadow); bad != (left || happened(user)) {
 				wake = s.weigh(i, user, muru.Buckets/2, bad) || wake
 			}
 		}
@@ -158,19 +176,34 @@ func (r rated) happened(f muru.Fact, marks []string) bool {
 	return f.Status/100 == 5 && f.Reason != muru.ReasonClientGone
 }
 
-// weigh adds an event to a gate's evidence if it is its client's first, and
-// reports whether it may decide.
+// weigh adds an event to a gate's evidence if it is its client's first, and to
+// that of the proof if it is of its client's first request; and reports
+// whether it may decide.
 func (s *sequential) weigh(i int, f muru.Fact, share muru.Share, candidate bool) (decides bool) {
 	w := s.scales[i]
+	x, y := 0, 1
+	if candidate {
+		x, y = 1, 0
+	}
 	if countable(share) && w.clients.first(f.Client, f.Minted) {
-		x, y := 0, 1
-		if candidate {
-			x, y = 1, 0
-		}
 		w.worse.add(share, x, y)
+	}
+	if countable(share) && s.opens(f) && w.opened.first(f.Client, f.Minted) {
 		w.better.add(share, x, y)
 	}
 	return candidate && w.worse.peak >= s.needed
+}
+
+// opens reports whether a fact that was counted is of its client's first
+// request in this window. One half of a pair tells it for both.
+func (s *sequential) opens(f muru.Fact) bool {
+	if f.Generation < s.opening.Generation {
+		return false
+	}
+	if f.Release == s.who.Candidate {
+		return s.candidate.opens(f)
+	}
+	return s.baseline.opens(f)
 }
 
 // Verdicts implements [judge].
@@ -276,9 +309,9 @@ func (s *sequential) Settled(now time.Time, open inside) bool {
 	return true
 }
 
-// Confident implements [judge]: each rate is proven to be less than
-// confidentRatio times the baseline's, or, where the candidate has no event at
-// all, to be under its limit.
+// Confident implements [judge]: each rate is proven in this window to be less
+// than confidentRatio times the baseline's, or, where the candidate has no
+// event at all, to be under its limit.
 func (s *sequential) Confident() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -84,6 +84,63 @@ func TestCopiesThatFailAsTheirOriginalsSayNothing(t *testing.T) {
 	})
 }
 
+func TestRequestsThatHangOnEitherReleaseAreNotTheCopysFault(t *testing.T) {
+	for _, tt := range []struct {
+		what  string
+		hangs int // of the baseline's requests, whose clients leave after 10s
+		state muru.RolloutState
+	}{{"on both", 20, muru.Running}, {"on the candidate", 0, muru.RolledBack}} {
+		inWorld(t, func(w *world) {
+			w.baseAndCandidate()
+			w.canary(shadowed)
+			pair := func(user, shadow time.Duration) {
+				f := w.edge.Begin(rel(1))
+				copied := f
+				copied.Release = rel(2)
+				if f.Status, f.Duration = 200, user; user >= 10*time.Second {
+					f.Status, f.Reason, f.Duration = 499, muru.ReasonClientGone, 10*time.Second
+				}
+				if copied.Status, copied.Duration = 200, shadow; shadow >= 30*time.Second {
+					copied.Status, copied.Reason = 504, muru.ReasonHardTimeout
+				}
+				if sink := w.edge.Sink("shop"); sink != nil {
+					sink.Pair(f, copied)
+				}
+			}
+			for n := range 20 {
+				pair(time.Millisecond, time.Millisecond)
+				pair(time.Millisecond, 30*time.Second)
+				if n < tt.hangs {
+					pair(30*time.Second, time.Millisecond)
+				}
+				pair(30*time.Second, 30*time.Second) // nobody knows
+			}
+			if r := w.rollout(1); r.State != tt.state {
+				t.Errorf("%s: %s: %v", tt.what, r.State, r.Verdicts)
+			}
+		})
+	}
+}
+
+func TestWhyDoesNotCallASplitOffWhereThereAreCopies(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(shadowed)
+		for range 200 {
+			user := w.edge.Begin(rel(1))
+			user.Minted, user.Status, user.Duration = true, 200, time.Millisecond
+			copied := user
+			copied.Release = rel(2)
+			w.edge.Sink("shop").Pair(user, copied)
+		}
+		time.Sleep(2 * time.Second)
+		why, err := w.e.Why(w.ctx, 1)
+		if want := "split: none, the candidate has copies\nrecord: recomputed, the same verdicts"; err != nil || why.Foot() != want || why.BalanceP != 1 {
+			t.Errorf("%q, p %v, %v", why.Foot(), why.BalanceP, err)
+		}
+	})
+}
+
 func TestSlowCopiesFailATimeGate(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()

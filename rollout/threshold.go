@@ -278,6 +278,9 @@ func (t *threshold) Window(now time.Time) muru.Window {
 func (t *threshold) Balance() (candidate, all int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.opening.Shadow {
+		return 0, 0 // a client and its copy are on both arms: nothing was split
+	}
 	return t.candidate.minted, t.candidate.minted + t.baseline.minted
 }
 

@@ -23,7 +23,7 @@ type Why struct {
 	Share            muru.Share // of the candidate in that step
 	Clients          int        // new ones in the window
 	CandidateClients int        // those of them that the candidate was given
-	BalanceP         float64    // how likely a split of that share does so; 1 with few clients
+	BalanceP         float64    // how likely a split of that share does so; 1 with few clients, and in a shadow step
 
 	Differences []Difference // verdicts that do not follow from the record; none: they were reproduced
 }
@@ -58,6 +58,9 @@ func (w Why) Foot() string {
 	}
 	text := fmt.Sprintf("split: %d of %d clients, %s expected: %s (p %s)\nrecord: recomputed, ",
 		w.CandidateClients, w.Clients, w.Share, balance, formatP(w.BalanceP))
+	if w.Step.Shadow {
+		text = "split: none, the candidate has copies\nrecord: recomputed, "
+	}
 	if w.Reproduced() {
 		return text + "the same verdicts"
 	}

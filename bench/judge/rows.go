@@ -20,7 +20,8 @@ const longest = 40 * time.Minute
 // An outcome is how one rollout ended.
 type outcome struct {
 	failed, promoted   bool
-	requests, failures int // of the candidate until then
+	requests, failures int // of the candidate until then, copies included
+	met                int // of the failures: those that were no copies
 	took               time.Duration
 	bothBad            bool
 }
@@ -48,13 +49,7 @@ func play(seed uint64, change func(*rollout.CanaryRequest), people visitors) out
 			}
 		}
 		client, plain, tried := people(w.rand)
-		if w.picked(client, seed) {
-			tried.client = client
-			w.send(tried, true, at)
-		} else {
-			plain.client = client
-			w.send(plain, false, at)
-		}
+		w.visit(client, seed, plain, tried, at)
 	}
 	return w.outcome(began)
 }
@@ -64,7 +59,7 @@ func (w *world) outcome(began time.Time) outcome {
 	if err != nil {
 		panic("BUG: rollout: " + err.Error())
 	}
-	o := outcome{requests: w.requests, failures: w.failures, took: w.clock.Now().Sub(began)}
+	o := outcome{requests: w.requests, failures: w.failures, met: w.met, took: w.clock.Now().Sub(began)}
 	o.failed = r.State == muru.RolledBack && strings.HasPrefix(r.Message, "gate failed")
 	o.promoted = r.State == muru.Promoted
 	o.bothBad = len(w.engine.Events(rollout.EventQuery{Kind: muru.RolloutBothBad})) > 0
@@ -172,12 +167,12 @@ func first(failing int) func(seed uint64, change func(*rollout.CanaryRequest)) o
 		defer w.close()
 		began := w.clock.Now()
 		for n := range 30 {
-			at := began.Add(time.Duration(n) * time.Second / perSecond)
+			f := w.arrive(0, began.Add(time.Duration(n)*time.Second/perSecond))
+			r := request{took: usual(w.rand)}
 			if n%10 == 9 {
-				w.send(request{took: usual(w.rand), failed: n/10 < failing}, true, at)
-			} else {
-				w.send(request{took: usual(w.rand)}, false, at)
+				f.Release, r.failed = candidate, n/10 < failing
 			}
+			w.send(f, r)
 		}
 		w.clock.set(began.Add(time.Second))
 		w.look()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,11 +101,13 @@ type world struct {
 	// What is in force, as of the last look.
 	generation uint64
 	share      muru.Share
+	shadow     muru.Share // of the clients whose requests are copied
 	live       bool
 	thresholds []muru.Threshold
 	sink       muru.Sink
 
-	requests, failures int // of the candidate
+	requests, failures int // of the candidate, copies included
+	met                int // by people: those of the failures that were no copies
 	minted             uint64
 }
 
@@ -142,47 +145,73 @@ func (w *world) look() {
 	defer w.edge.mu.Unlock()
 	w.generation, w.live = w.edge.routing.Generation, w.edge.routing.Rollout != 0
 	w.share, _ = w.edge.routing.Split.Share(candidate)
+	w.shadow = 0
+	if s := w.edge.routing.Shadow; s != nil {
+		w.shadow = s.Share
+	}
 	w.thresholds, w.sink = w.edge.thresholds, w.edge.sink
 }
 
-// A request is what one visitor asks for. A client of 0 has no cookie.
+// A request is what becomes of what one visitor asks for.
 type request struct {
-	client uint64
 	took   time.Duration
 	failed bool
+	hangs  bool // until its hard timeout, or until its client leaves
 }
 
-// picked reports whether the candidate gets a client's request: by chance, or
-// by a hash of who it is.
-func (w *world) picked(client uint64, seed uint64) bool {
+// How long a request that hangs is waited for.
+const (
+	patience    = 10 * time.Second // by people
+	hardTimeout = 30 * time.Second // by muru
+)
+
+// picked reports whether a client is one of a share of all: by chance, or by a
+// hash of who it is. Those of a small share are among those of a larger one.
+func (w *world) picked(client uint64, seed uint64, share muru.Share) bool {
 	if client == 0 {
-		return w.rand.IntN(muru.Buckets) < int(w.share)
+		return w.rand.IntN(muru.Buckets) < int(share)
 	}
 	x := (client ^ seed*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>29) * 0x94d049bb133111eb
-	return (x^x>>32)%muru.Buckets < uint64(w.share)
+	return (x^x>>32)%muru.Buckets < uint64(share)
+}
+
+// arrive begins the fact of a request to the baseline. A client of 0 has no
+// cookie.
+func (w *world) arrive(client uint64, at time.Time) muru.Fact {
+	f := muru.Fact{App: "shop", Release: baseline, Generation: w.generation, Share: w.share, Client: client, Arrived: at}
+	if client == 0 {
+		w.minted++
+		f.Client, f.Minted = w.minted*0x9e3779b97f4a7c15, true
+	}
+	return f
+}
+
+// visit has a client make a request: which of what the releases would do with
+// it happens is up to who answers it, or has a copy of it.
+func (w *world) visit(client, seed uint64, plain, tried request, at time.Time) {
+	f := w.arrive(client, at)
+	switch {
+	case w.shadow > 0 && w.picked(client, seed, w.shadow):
+		f.Share = w.shadow
+		w.sendPair(f, plain, tried)
+	case w.shadow == 0 && w.picked(client, seed, w.share):
+		f.Release = candidate
+		w.send(f, tried)
+	default:
+		w.send(f, plain)
+	}
 }
 
 // send tells the judge of a request as the edge would, and has the engine
 // look if it is one that may decide.
-func (w *world) send(r request, toCandidate bool, at time.Time) {
-	f := muru.Fact{
-		App: "shop", Release: baseline, Generation: w.generation, Share: w.share, Client: r.client,
-		Arrived: at, Duration: r.took, Status: 200,
-	}
-	if r.client == 0 {
-		w.minted++
-		f.Client, f.Minted = w.minted*0x9e3779b97f4a7c15, true
-	}
-	if r.failed {
-		f.Status = 500
-	}
+func (w *world) send(f muru.Fact, r request) {
+	f = r.ended(f)
 	event := r.failed
-	if toCandidate {
-		f.Release = candidate
-		w.requests++
+	if f.Release == candidate {
+		w.count(r)
 		if r.failed {
-			w.failures++
+			w.met++
 		}
 	}
 	for _, t := range w.thresholds {
@@ -195,9 +224,43 @@ func (w *world) send(r request, toCandidate bool, at time.Time) {
 	}
 	w.sink.Done(f)
 	// The plain judge decides by its minimum, which any request can complete.
-	if toCandidate && (event || w.requests%100 == 0) {
+	if f.Release == candidate && (event || w.requests%100 == 0) {
 		w.look()
 	}
+}
+
+// sendPair tells the judge of a request and its copy.
+func (w *world) sendPair(f muru.Fact, plain, tried request) {
+	copied := f
+	copied.Release = candidate
+	if tried.hangs { // a copy has nobody who leaves
+		tried = request{took: hardTimeout, failed: true}
+	}
+	w.count(tried)
+	w.sink.Pair(plain.ended(f), tried.ended(copied))
+	slow := func(t muru.Threshold) bool { return t.Of == muru.OfDuration && tried.took > t.After }
+	if tried.failed || slices.ContainsFunc(w.thresholds, slow) || w.requests%100 == 0 {
+		w.look()
+	}
+}
+
+func (w *world) count(r request) {
+	w.requests++
+	if r.failed {
+		w.failures++
+	}
+}
+
+// ended completes a fact by what happened to its request.
+func (r request) ended(f muru.Fact) muru.Fact {
+	f.Duration, f.Status = r.took, 200
+	switch {
+	case r.hangs:
+		f.Duration, f.Status, f.Reason = patience, muru.ReasonClientGone.Status(), muru.ReasonClientGone
+	case r.failed:
+		f.Status = 500
+	}
+	return f
 }
 
 // close ends the engine.
