@@ -58,7 +58,7 @@ it. The key of limits is queue (1000): requests waiting for a worker, more are r
 	Errors: []string{
 		"not_found: there is no such directory, or no entry in it",
 		"not_ready: it raises when it is imported, exits or never listens; the error shows the end of its log and the baseline never noticed",
-		"refused: a rollout of the app is live (not with hold)",
+		"refused: a rollout of the app is live (not with hold), or the app was rolled back while the release started: it is held",
 	},
 	Example: `release = deploy("shop", here("shop/v6"), hold = True, timeouts = {"hard": "3s"})`,
 	Effect:  Change,

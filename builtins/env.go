@@ -39,7 +39,7 @@ type Engine interface {
 	Rollout(number int) (muru.Rollout, error)
 	LiveOrLatest(app string) (muru.Rollout, error)
 	Why(ctx context.Context, number int) (rollout.Why, error)
-	Events(rollout.EventQuery) []muru.Event
+	FindEvents(context.Context, rollout.EventQuery) ([]muru.Event, error)
 	Logs(context.Context, muru.ReleaseID, muru.LogQuery) ([]string, error)
 	Stacks(ctx context.Context, id muru.ReleaseID, worker int) ([]muru.Stack, error)
 	Workers(muru.ReleaseID) ([]muru.Worker, error)

@@ -107,7 +107,11 @@ var eventsSpec = (&Spec{
 			}
 			q.Level = &level
 		}
-		return listOf(c.engine().Events(q), c.set.event), nil
+		events, err := c.engine().FindEvents(c.ctx, q)
+		if err != nil {
+			return nil, err // a list that was cut is none
+		}
+		return listOf(events, c.set.event), nil
 	},
 }).check()
 

@@ -25,13 +25,20 @@ func (r *runner) Events(ctx context.Context, q control.EventRequest, out func(mu
 		coming = r.o.Events.Subscribe(watch) // before looking: nothing is missed between
 	}
 	query.After = q.After
-	give := func() {
-		for _, e := range r.o.Engine.Events(query) {
+	give := func() error {
+		events, err := r.o.Engine.FindEvents(ctx, query)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
 			query.After = e.Seq
 			out(e)
 		}
+		return nil
 	}
-	give()
+	if err := give(); err != nil {
+		return err
+	}
 	query.Limit = 0
 	for q.Follow && ctx.Err() == nil {
 		e, ok := <-coming
@@ -40,7 +47,9 @@ func (r *runner) Events(ctx context.Context, q control.EventRequest, out func(mu
 		} else if e.Seq <= query.After {
 			continue
 		}
-		give()
+		if err := give(); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	return nil
 }

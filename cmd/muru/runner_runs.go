@@ -170,11 +170,6 @@ func (r *runner) Attach(ctx context.Context, n int, out func(control.Message)) e
 	return run.output.follow(ctx, out)
 }
 
-// A cancelledBy is the cause of a context of which a person cancelled the run.
-type cancelledBy struct{ who string }
-
-func (e cancelledBy) Error() string { return "cancelled by " + e.who }
-
 // CancelRun cancels a run and waits until what it owned is released.
 func (r *runner) CancelRun(ctx context.Context, n int) error {
 	run, err := r.runNumbered(n)
@@ -184,7 +179,7 @@ func (r *runner) CancelRun(ctx context.Context, n int) error {
 	if _, done, _ := run.output.ended(); done {
 		return muru.Errorf(muru.KindRefused, "run %d has ended", n)
 	}
-	run.cancel(cancelledBy{callerName(ctx)})
+	run.cancel(&rollout.CancelledError{By: callerName(ctx)})
 	return run.await(ctx)
 }
 
@@ -215,7 +210,7 @@ func (run *daemonRun) info() control.RunInfo {
 		return info
 	}
 	info.State = control.RunFailed
-	if _, ok := errors.AsType[cancelledBy](err); ok || errors.Is(err, control.ErrStopping) {
+	if _, ok := errors.AsType[*rollout.CancelledError](err); ok || errors.Is(err, control.ErrStopping) {
 		info.State = control.RunCancelled
 	}
 	info.Error, _, _ = strings.Cut(err.Error(), "\n")

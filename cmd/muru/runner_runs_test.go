@@ -89,6 +89,9 @@ func TestCancellingARunAbortsItsRollout(t *testing.T) {
 	if err := r.Attach(t.Context(), n, func(control.Message) {}); !strings.Contains(err.Error(), "cancelled by bob") {
 		t.Errorf("ended with %v", err)
 	}
+	if e := r.o.Engine.Events(rollout.EventQuery{Kind: muru.RunCancelled}); len(e) != 1 || e[0].By != "bob" || e[0].Message != "by bob; aborted rollout 1" {
+		t.Errorf("the event is %v", e)
+	}
 	if info := must(r.Runs(t.Context()))[0]; info.State != control.RunCancelled {
 		t.Errorf("info %+v", info)
 	}
