@@ -105,6 +105,7 @@ func (a *answer) send() {
 		h["Content-Type"] = nil // net/http would guess one
 	}
 	a.q.ownFields(h)
+	a.q.partOrKeep(h)
 	a.q.w.WriteHeader(a.status)
 }
 

@@ -55,6 +55,9 @@ type conn struct {
 	// of the connection. net/http takes each failed read for the end of its
 	// client, so that one yields nothing instead; whoever asked for it looks.
 	interrupted atomic.Bool
+	// kept: another request may come, as far as its client knows. Not while a
+	// request has no answer's head yet, which is still to say so.
+	kept atomic.Bool
 	// current is the request that is being answered on it, nil between two.
 	current atomic.Pointer[request]
 	held    *[]byte // takes what is written while a whole answer is put together; see answer.pass
@@ -69,12 +72,14 @@ func (c *conn) abandoned() bool {
 }
 
 func newConn(c net.Conn) *conn {
-	return &conn{
+	ours := &conn{
 		Conn:   c,
 		peer:   peerAddr(c.RemoteAddr().String()),
 		remote: c.RemoteAddr().String(),
 		local:  c.LocalAddr().String(),
 	}
+	ours.kept.Store(true)
+	return ours
 }
 
 func (c *conn) Write(p []byte) (int, error) {

@@ -47,7 +47,9 @@ type Edge struct {
 	copies atomic.Int64 // shadow copies under way
 	trust  atomic.Pointer[[]netip.Prefix]
 	conns  sync.Map // *conn: of the clients that are connected
-	nobody *noReleaseStats
+	// parting: answers end their connections; see partingTime.
+	parting atomic.Bool
+	nobody  *noReleaseStats
 
 	maxConns int64
 	open     atomic.Int64 // connections

@@ -37,6 +37,7 @@ func (q *request) writePage(reason muru.Reason, detail string) {
 	if reason.Status() == http.StatusServiceUnavailable {
 		h["Retry-After"] = []string{"1"}
 	}
+	q.partOrKeep(h)
 	if reason == muru.ReasonMalformed {
 		h["Connection"] = []string{"close"} // where the next request begins is anybody's guess
 	}

@@ -55,6 +55,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.active.Add(1)
 	defer e.active.Add(-1)
 	if q.conn != nil {
+		q.conn.kept.Store(false)
 		q.conn.current.Store(q)
 		defer q.conn.current.Store(nil)
 	}
@@ -134,6 +135,7 @@ func (q *request) answersItself(route *muru.Route) bool {
 		h["Cache-Control"] = []string{"no-store"}
 		h["Content-Length"] = []string{"3"}
 		q.status = http.StatusOK
+		q.partOrKeep(h)
 		q.w.WriteHeader(q.status)
 		if q.r.Method == http.MethodGet {
 			n, _ := q.w.Write([]byte("ok\n"))
@@ -145,6 +147,7 @@ func (q *request) answersItself(route *muru.Route) bool {
 		h["Location"] = []string{location}
 		h["Content-Length"] = []string{"0"}
 		q.status = http.StatusPermanentRedirect
+		q.partOrKeep(h)
 		q.w.WriteHeader(q.status)
 		return true
 	}
