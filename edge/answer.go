@@ -249,6 +249,9 @@ func (a *answer) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, e
 		a.lost(err)
 		return nil, a.gone
 	}
+	if a.q.conn != nil {
+		a.q.conn.lengths.seen = true // no request comes any more, so there is nothing to look for
+	}
 	a.upgraded = &upgradedConn{Conn: c, from: buffered.Reader}
 	// Not upgradedConn.Close, which needs the stop that is only being made.
 	a.upgraded.stop = context.AfterFunc(a.q.ctx, func() { c.Close() })

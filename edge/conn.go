@@ -60,8 +60,9 @@ type conn struct {
 	kept atomic.Bool
 	// current is the request that is being answered on it, nil between two.
 	current atomic.Pointer[request]
-	held    *[]byte // takes what is written while a whole answer is put together; see answer.pass
-	gone    func()  // takes it off the edge's list; may be nil, may be called twice
+	lengths lengthScan // of what was read; whoever may read may use it
+	held    *[]byte    // takes what is written while a whole answer is put together; see answer.pass
+	gone    func()     // takes it off the edge's list; may be nil, may be called twice
 }
 
 // abandoned reports whether the client has left the request that is being
@@ -103,6 +104,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := c.Conn.Read(p)
+	c.lengths.look(p[:n])
 	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, nil
 	}

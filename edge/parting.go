@@ -47,13 +47,13 @@ func (e *Edge) anyKept() (kept bool) {
 }
 
 // partOrKeep is called with the head of an answer that is about to be sent,
-// and decides whether its connection ends with it.
+// and says whether its connection ends with it.
 func (q *request) partOrKeep(h http.Header) {
 	if q.conn == nil {
 		return
 	}
 	q.conn.kept.Store(true) // before the look, so that part sees one of the two
-	if q.edge.parting.Load() {
+	if q.last || q.edge.parting.Load() {
 		h["Connection"] = []string{"close"}
 		q.conn.kept.Store(false)
 	}

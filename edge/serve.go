@@ -22,6 +22,7 @@ type request struct {
 	arrived time.Time
 	id      string
 
+	last     bool   // the connection ends with the answer, whatever its client wants
 	trusted  bool   // the peer is a trusted proxy
 	peerText string // the peer's address
 	address  string // the client's
@@ -56,6 +57,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer e.active.Add(-1)
 	if q.conn != nil {
 		q.conn.kept.Store(false)
+		q.last = q.ambiguous()
 		q.conn.current.Store(q)
 		defer q.conn.current.Store(nil)
 	}
