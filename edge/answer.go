@@ -63,6 +63,7 @@ func (a *answer) Head(status int, header []muru.Field, length int64) error {
 		panic(fmt.Sprintf("BUG: head of status %d, head passed already: %v", status, a.held))
 	}
 	a.status, a.length, a.held = status, length, true
+	a.q.body.pace.stop()
 	a.mark(header)
 	if a.shieldFrom(status) {
 		return errShielded
@@ -243,6 +244,7 @@ func (a *answer) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, e
 		return nil, err
 	}
 	a.held, a.sent, a.status = true, true, status
+	a.q.body.pace.stop()
 	a.mark(header)
 	c, buffered, err := http.NewResponseController(a.q.w).Hijack()
 	if err != nil {

@@ -55,6 +55,7 @@ type conn struct {
 	// of the connection. net/http takes each failed read for the end of its
 	// client, so that one yields nothing instead; whoever asked for it looks.
 	interrupted atomic.Bool
+	empty       int // reads in a row that so yielded nothing; whoever may read may use it
 	// kept: another request may come, as far as its client knows. Not while a
 	// request has no answer's head yet, which is still to say so.
 	kept atomic.Bool
@@ -106,10 +107,21 @@ func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.lengths.look(p[:n])
 	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, nil
+		if c.empty++; c.empty < enoughEmpty || len(p) == 0 {
+			return n, nil
+		}
+		p[0] = 0
+		return 1, nil
 	}
+	c.empty = 0
 	return n, err
 }
+
+// enoughEmpty is how many reads in a row yield nothing. Whoever reads gives up
+// before, after 100, except for net/http when it waits for the rest of a chunk:
+// it would ask for ever. A byte is an end to that, too. The body drops it, and
+// the connection is of no more use in any case.
+const enoughEmpty = 200
 
 // Close closes the connection; a spent one lingers for lingerTime at most.
 func (c *conn) Close() error {

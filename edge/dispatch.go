@@ -150,8 +150,9 @@ func (q *request) fail(now time.Time, cause error) {
 		return
 	}
 	q.answer.reset()
-	q.writePage(reason, "")
-	q.end(now, reason.Status(), reason, true)
+	status := statusOf(reason, cause)
+	q.writePage(status, reason, sentenceOf(reason, cause))
+	q.end(now, status, reason, true)
 }
 
 // end counts the request and tells its judge.
@@ -190,6 +191,7 @@ func (q *request) headSent(now time.Time) {
 // settleBody makes sure that what is left of the body is never taken for the
 // connection's next request.
 func (q *request) settleBody() {
+	q.body.pace.stop()
 	if q.answer.upgraded == nil && !q.abort && !q.body.settle() && q.conn != nil {
 		q.conn.spent.Store(true)
 	}

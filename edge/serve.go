@@ -156,11 +156,16 @@ func (q *request) answersItself(route *muru.Route) bool {
 	return false
 }
 
-// refuse answers a request that no release gets.
+// refuse answers a request that no release gets. detail is the app's own text
+// for maintenance; elsewhere it is empty.
 func (q *request) refuse(reason muru.Reason, detail string) {
 	q.status, q.reason = reason.Status(), reason
 	q.edge.nobody.count(reason)
-	q.writePage(reason, detail)
+	sentence := reason.Sentence()
+	if detail != "" {
+		sentence = detail
+	}
+	q.writePage(q.status, reason, sentence)
 }
 
 // ownFields adds what the edge has to say to the client besides the answer.
