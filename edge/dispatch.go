@@ -36,7 +36,7 @@ func (q *request) do() muru.Outcome {
 		judge = q.copy(fact)
 	}
 	if judge != nil && ch.randomised {
-		q.watch = newWatch(judge, &q.x, fact)
+		q.watch = newWatch(judge, &q.x, &q.body.pace, fact)
 	}
 	ch.target.stats.inFlight.Add(1)
 	defer ch.target.stats.inFlight.Add(-1)
@@ -170,10 +170,7 @@ func (q *request) end(now time.Time, status int, reason muru.Reason, answered bo
 // count adds the request, as it was given to t in x, to t's counters.
 func (q *request) count(t *target, x *muru.Exchange, now time.Time) {
 	took := now.Sub(q.arrived)
-	wait, started := x.QueueWait()
-	if !started {
-		wait = took
-	}
+	wait, _ := queueWait(x, &q.body.pace, took)
 	if q.answer.headAt != 0 {
 		took = q.answer.headAt
 	}

@@ -63,6 +63,15 @@ func (p *pace) end(n int) {
 	p.waited.Add(max(1, time.Now().UnixNano()-p.since.Swap(0)))
 }
 
+// blocked is how long reads have been blocked so far.
+func (p *pace) blocked() time.Duration {
+	blocked := time.Duration(p.waited.Load())
+	if since := p.since.Load(); since != 0 {
+		blocked += time.Duration(time.Now().UnixNano() - since)
+	}
+	return blocked
+}
+
 // check is called when the client may have become too slow.
 func (p *pace) check() {
 	p.mu.Lock()
@@ -70,10 +79,7 @@ func (p *pace) check() {
 	if p.over {
 		return
 	}
-	waited := time.Duration(p.waited.Load())
-	if since := p.since.Load(); since != 0 {
-		waited += time.Duration(time.Now().UnixNano() - since)
-	}
+	waited := p.blocked()
 	allowed := p.grace + time.Duration(min(p.got.Load(), 1<<40)/bodyRate)*time.Second
 	if waited < allowed {
 		p.timer.Reset(allowed - waited)

@@ -57,6 +57,10 @@ func httpHandler() http.Handler {
 		fmt.Println(r.Method, r.URL.Path)
 		fmt.Fprint(w, "hello from "+os.Getenv("MURU_RELEASE"))
 	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(text)
+	})
 	mux.HandleFunc("/sleep", func(w http.ResponseWriter, r *http.Request) {
 		s, _ := strconv.ParseFloat(r.URL.Query().Get("s"), 64)
 		time.Sleep(time.Duration(s * float64(time.Second)))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,7 @@ type release struct {
 	begun    time.Time
 	failures chan string // why a worker did not become ready, while starting
 	tasks    sync.WaitGroup
+	ahead    atomic.Int64 // bytes of bodies that were read ahead
 
 	mu       sync.Mutex // guards all below, and what is said to be guarded by it
 	closed   bool       // takes no new requests
