@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -159,5 +160,17 @@ func TestStateDirectoryIsChecked(t *testing.T) {
 	long := New(Options{StateDir: dir + "x", Reporter: &recorder{}})
 	if err := long.Open(t.Context()); muru.KindOf(err) != muru.KindUsage || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a longer path: %v", err)
+	}
+}
+
+func TestADeployFindsTheWorkerSocketRemovedAndMakesItAgain(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	before := start(t, h, python(t, nil))
+	if err := os.Remove(h.socket); err != nil {
+		t.Fatal(err)
+	}
+	after := start(t, h, python(t, func(r *muru.Release) { r.ID.Number++ }))
+	for _, b := range []muru.Backend{before, after} {
+		wantOK(t, do(t.Context(), b, "/orders/1"))
 	}
 }

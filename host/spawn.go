@@ -108,6 +108,9 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 	r := w.r
 	env = w.environment()
 	if r.plan.Kind == muru.Python {
+		if err := r.host.listener.Renew(); err != nil {
+			return nil, nil, err
+		}
 		python, err := wire.FindPython(r.plan.Source)
 		if err != nil {
 			return nil, nil, err
