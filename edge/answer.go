@@ -110,12 +110,21 @@ func (a *answer) send() {
 	a.q.w.WriteHeader(a.status)
 }
 
-// addFields adds an answer's fields, except for those that net/http decides on.
+// withheld reports whether an answer's field does not go to the client as the
+// app set it: net/http decides on it, or only muru says such things.
+func withheld(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding":
+		return true
+	}
+	return strings.HasPrefix(name, "Muru-")
+}
+
+// addFields adds an answer's fields, except for those that are withheld.
 func addFields(h http.Header, fields []muru.Field) {
 	values := make([]string, 0, len(fields))
 	for _, f := range fields {
-		switch f.Name {
-		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		if f.Name == "Upgrade" || withheld(f.Name) {
 			continue
 		}
 		if old := h[f.Name]; old != nil {
@@ -185,7 +194,9 @@ func (a *answer) Trailer(fields []muru.Field) error {
 	a.send()
 	h := a.q.w.Header()
 	for _, f := range fields {
-		h.Add(http.TrailerPrefix+f.Name, f.Value)
+		if !withheld(f.Name) {
+			h.Add(http.TrailerPrefix+f.Name, f.Value)
+		}
 	}
 	return nil
 }
@@ -270,9 +281,7 @@ func (a *answer) upgradeHead(header []muru.Field) []byte {
 	b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n")
 	write := func(name, value string) { b.WriteString(name + ": " + value + "\r\n") }
 	for _, f := range header {
-		switch f.Name {
-		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Content-Length":
-		default:
+		if f.Name != "Content-Length" && !withheld(f.Name) {
 			write(f.Name, f.Value)
 		}
 	}
