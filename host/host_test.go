@@ -62,6 +62,18 @@ func (r *recorder) of(kind string) []string {
 	return messages
 }
 
+// data returns that of the first event of a kind.
+func (r *recorder) data(kind string) map[string]any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.Kind == kind {
+			return e.Data
+		}
+	}
+	return nil
+}
+
 func (r *recorder) harmed(h muru.Harm) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

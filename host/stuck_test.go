@@ -140,6 +140,36 @@ func TestManyStuckRequestsOfOneWorkerAreOneKill(t *testing.T) {
 	wantOK(t, do(t.Context(), b, "/"))
 }
 
+// Which of two passes the timeout first may be chance: the one that the other
+// waits for must not go unnamed.
+func TestAnotherRequestThatRanAlmostAsLongIsNamedToo(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) {
+		r.Threads = 4
+		r.Timeouts.Hard = 2 * time.Second
+		r.Timeouts.Drain = 100 * time.Millisecond
+	}))
+	calls := []*call{begin(t.Context(), b, "/sleep?s=20"), begin(t.Context(), b, "/order")}
+	inside(t, h, 2)
+	<-time.After(time.Second)
+	calls = append(calls, begin(t.Context(), b, "/wait?file=/nowhere")) // not nearly as long
+	for _, c := range calls {
+		c.end(t)
+	}
+	const order, sleep = `at app.py line 15 in order, called from app.py line 1\d\d in application`,
+		`at app.py line 25 in sleep, called from app.py line 1\d\d in application`
+	message := events.wait(t, muru.WorkerTimeoutKilled, "")
+	for first, pattern := range map[string]string{"/order": order + "; " + sleep, "/sleep": sleep + "; " + order} {
+		if regexp.MustCompile("past the hard timeout of 2 s; " + pattern + "$").MatchString(message) {
+			if data := events.data(muru.WorkerTimeoutKilled); data["path"] != first || data["method"] != "GET" || data["request"] == "" {
+				t.Errorf("data %v, want %s", data, first)
+			}
+			return
+		}
+	}
+	t.Errorf("event %q", message)
+}
+
 func TestStackOfBacktrackingExpressionIsCaptured(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = 400 * time.Millisecond }))
@@ -159,6 +189,9 @@ func TestSoftTimeoutReportsOnceAndLeavesTheRequestAlone(t *testing.T) {
 	message := events.wait(t, muru.WorkerSlow, "past the soft timeout of 100 ms; at app.py line 25 in sleep")
 	if n := len(events.of(muru.WorkerSlow)); n != 1 {
 		t.Errorf("%d events, want 1: %s", n, message)
+	}
+	if data := events.data(muru.WorkerSlow); data["path"] != "/sleep" {
+		t.Errorf("data %v", data)
 	}
 }
 
