@@ -111,7 +111,7 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 		if err := r.host.listener.Renew(); err != nil {
 			return nil, nil, err
 		}
-		python, err := wire.FindPython(r.plan.Source)
+		python, err := r.python(env)
 		if err != nil {
 			return nil, nil, err
 		}
