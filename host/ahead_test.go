@@ -28,7 +28,7 @@ func (s *slowly) at(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.stopped:
-	case <-time.After(10 * time.Second):
+	case <-time.After(longWait):
 		t.Fatal("the body was not read that far")
 	}
 }

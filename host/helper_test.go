@@ -66,6 +66,7 @@ func httpHandler() http.Handler {
 		time.Sleep(time.Duration(s * float64(time.Second)))
 		fmt.Fprint(w, "slept")
 	})
+	mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/exit", func(http.ResponseWriter, *http.Request) { os.Exit(5) })
 	mux.HandleFunc("/garbage", raw("SSH-2.0-OpenSSH_9.2\r\n"))
 	mux.HandleFunc("/cut", raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"))

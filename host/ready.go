@@ -291,15 +291,15 @@ const silence = time.Second
 // ready. A server that refuses connections may be about to listen, so that is
 // no reason to give up early; the daemon's log says what is waited for.
 func (r *release) startExternal(ctx context.Context) error {
-	wait, began, said := askFirst, time.Now(), ""
+	wait, began, said, cause := askFirst, time.Now(), "", ""
 	for {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", r.plan.Upstream)
-		cause := ""
-		if err == nil {
+		switch {
+		case err == nil:
 			_ = conn.Close()
 			cause = askReady(r.external, r.plan)
-		} else {
+		case ctx.Err() == nil || cause == "": // else what it said before is the cause, and not that time is up
 			cause = dialProblem(err)
 		}
 		if cause == "" {
