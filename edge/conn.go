@@ -43,6 +43,8 @@ func (l listener) Accept() (net.Conn, error) {
 // is moved seldom, since it costs more than the rest of a small write.
 type conn struct {
 	net.Conn
+	born   time.Time
+	heard  atomic.Bool // it has sent something
 	peer   netip.Addr
 	remote string // host:port
 	local  string
@@ -76,6 +78,7 @@ func (c *conn) abandoned() bool {
 func newConn(c net.Conn) *conn {
 	ours := &conn{
 		Conn:   c,
+		born:   time.Now(),
 		peer:   peerAddr(c.RemoteAddr().String()),
 		remote: c.RemoteAddr().String(),
 		local:  c.LocalAddr().String(),
@@ -105,6 +108,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := c.Conn.Read(p)
+	if n > 0 && !c.heard.Load() {
+		c.heard.Store(true)
+	}
 	c.lengths.look(p[:n])
 	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		if c.empty++; c.empty < enoughEmpty || len(p) == 0 {

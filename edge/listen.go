@@ -225,6 +225,7 @@ func (e *Edge) waitIdle(ctx context.Context, down <-chan struct{}) bool {
 	defer tick.Stop()
 	var since time.Time // when only abandoned requests were left
 	for {
+		e.hangUp()
 		switch e.awaited() {
 		case 0:
 			select {

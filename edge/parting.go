@@ -37,6 +37,18 @@ func (e *Edge) part(ctx context.Context) {
 	}
 }
 
+// hangUp closes connections that have sent nothing for partingTime since they
+// were accepted: browsers open some that they may want later, and net/http's
+// Shutdown waits five seconds for those.
+func (e *Edge) hangUp() {
+	e.conns.Range(func(key, _ any) bool {
+		if c := key.(*conn); !c.heard.Load() && time.Since(c.born) >= partingTime {
+			c.Close()
+		}
+		return true
+	})
+}
+
 // anyKept reports whether a connection may get another request.
 func (e *Edge) anyKept() (kept bool) {
 	e.conns.Range(func(c, _ any) bool {

@@ -96,6 +96,23 @@ func TestClosingWaitsForSilentConnectionsOnlyAMoment(t *testing.T) {
 	}
 }
 
+func TestClosingDoesNotWaitForConnectionsThatNeverSaidAnything(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
+	silent := f.dial()
+	eventually(t, func() bool { return f.open.Load() == 1 })
+	took := closeSoon(t, f)
+	late := f.dial() // accepted, most likely, but with as little to say
+	if d := <-took; d > 3*partingTime {
+		t.Errorf("closing took %v", d)
+	}
+	for _, c := range []*rawConn{silent, late} {
+		if text, _ := io.ReadAll(c.r); len(text) > 0 {
+			t.Errorf("told %q", text)
+		}
+	}
+}
+
 func TestNothingConnectedIsNothingToWaitFor(t *testing.T) {
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
