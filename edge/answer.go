@@ -63,6 +63,7 @@ func (a *answer) Head(status int, header []muru.Field, length int64) error {
 		panic(fmt.Sprintf("BUG: head of status %d, head passed already: %v", status, a.held))
 	}
 	a.status, a.length, a.held = status, length, true
+	a.q.body.pace.stop()
 	a.mark(header)
 	if a.shieldFrom(status) {
 		return errShielded
@@ -105,15 +106,25 @@ func (a *answer) send() {
 		h["Content-Type"] = nil // net/http would guess one
 	}
 	a.q.ownFields(h)
+	a.q.partOrKeep(h)
 	a.q.w.WriteHeader(a.status)
 }
 
-// addFields adds an answer's fields, except for those that net/http decides on.
+// withheld reports whether an answer's field does not go to the client as the
+// app set it: net/http decides on it, or only muru says such things.
+func withheld(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding":
+		return true
+	}
+	return strings.HasPrefix(name, "Muru-")
+}
+
+// addFields adds an answer's fields, except for those that are withheld.
 func addFields(h http.Header, fields []muru.Field) {
 	values := make([]string, 0, len(fields))
 	for _, f := range fields {
-		switch f.Name {
-		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade":
+		if f.Name == "Upgrade" || withheld(f.Name) {
 			continue
 		}
 		if old := h[f.Name]; old != nil {
@@ -183,7 +194,9 @@ func (a *answer) Trailer(fields []muru.Field) error {
 	a.send()
 	h := a.q.w.Header()
 	for _, f := range fields {
-		h.Add(http.TrailerPrefix+f.Name, f.Value)
+		if !withheld(f.Name) {
+			h.Add(http.TrailerPrefix+f.Name, f.Value)
+		}
 	}
 	return nil
 }
@@ -242,11 +255,15 @@ func (a *answer) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, e
 		return nil, err
 	}
 	a.held, a.sent, a.status = true, true, status
+	a.q.body.pace.stop()
 	a.mark(header)
 	c, buffered, err := http.NewResponseController(a.q.w).Hijack()
 	if err != nil {
 		a.lost(err)
 		return nil, a.gone
+	}
+	if a.q.conn != nil {
+		a.q.conn.lengths.seen = true // no request comes any more, so there is nothing to look for
 	}
 	a.upgraded = &upgradedConn{Conn: c, from: buffered.Reader}
 	// Not upgradedConn.Close, which needs the stop that is only being made.
@@ -264,9 +281,7 @@ func (a *answer) upgradeHead(header []muru.Field) []byte {
 	b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n")
 	write := func(name, value string) { b.WriteString(name + ": " + value + "\r\n") }
 	for _, f := range header {
-		switch f.Name {
-		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Content-Length":
-		default:
+		if f.Name != "Content-Length" && !withheld(f.Name) {
 			write(f.Name, f.Value)
 		}
 	}

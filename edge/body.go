@@ -30,6 +30,8 @@ type body struct {
 	read        atomic.Int64
 	refused     atomic.Uint32 // a muru.Reason: the client's fault that the body cannot be read
 	interrupted atomic.Bool
+	late        atomic.Bool // the client was too slow
+	pace        pace
 
 	mu    sync.Mutex // held while reading; guards what follows
 	armed time.Time  // when the read deadline was last moved
@@ -40,7 +42,7 @@ type body struct {
 var past = time.Unix(1, 0)
 
 // Read returns muru.ErrBodyTooLarge past the route's limit,
-// muru.ErrMalformedBody when the framing is broken and muru.ErrClientGone when
+// muru.ErrMalformedBody when the framing is broken or the client too slow, and muru.ErrClientGone when
 // the client left or sent nothing for too long.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
@@ -48,23 +50,30 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
-	if now := time.Now(); now.Sub(b.armed) > bodyStall/6 {
+	now := time.Now()
+	if now.Sub(b.armed) > bodyStall/6 {
 		b.armed = now
 		// Without a connection that has deadlines there is nothing to bound.
 		_ = b.control.SetReadDeadline(now.Add(bodyStall))
 	}
-	if b.interrupted.Load() { // looked at after the deadline was moved, so that none is missed
-		b.err = errInterrupted
+	if b.interrupted.Load() || b.late.Load() { // looked at after the deadline was moved, so that none is missed
+		b.end(nil)
 		return 0, b.err
 	}
+	b.pace.begin(now)
 	n, err := b.from.Read(p)
+	b.pace.end(n)
+	if err != io.EOF && (b.interrupted.Load() || b.late.Load()) {
+		b.end(err) // what it yielded need not be the client's: see enoughEmpty
+		return 0, b.err
+	}
 	read := b.read.Load()
 	if b.limit > 0 && read+int64(n) > b.limit {
 		n = int(b.limit - read)
 		err = muru.ErrBodyTooLarge
 	}
 	b.read.Add(int64(n))
-	if err != nil || n == 0 && b.interrupted.Load() {
+	if err != nil {
 		b.end(err)
 	}
 	if n > 0 {
@@ -84,19 +93,34 @@ func (b *body) SetReadDeadline(t time.Time) error {
 		return errors.ErrUnsupported
 	}
 	b.interrupted.Store(true)
+	return b.wake()
+}
+
+// wake ends a read that is blocked in the connection, which is none the worse.
+func (b *body) wake() error {
 	if b.conn != nil {
 		b.conn.interrupted.Store(true)
 	}
 	return b.control.SetReadDeadline(past)
 }
 
+// tooSlow is called by the pace.
+func (b *body) tooSlow() {
+	b.late.Store(true)
+	_ = b.wake()
+}
+
 // end is called with mu held.
 func (b *body) end(err error) {
+	b.pace.stop() // waits for a call of tooSlow, whose deadline must not outlast the body
 	switch {
 	case err == io.EOF:
 		b.err = err
 		// From here on net/http waits for the client to leave, however long.
 		_ = b.control.SetReadDeadline(time.Time{})
+	case b.late.Load():
+		b.err = fmt.Errorf("read the request body: %w", errBodyTooSlow)
+		b.refused.Store(uint32(muru.ReasonMalformed))
 	case b.interrupted.Load():
 		b.err = errInterrupted
 	case errors.Is(err, muru.ErrBodyTooLarge):
@@ -119,6 +143,9 @@ func (b *body) fault() error {
 	case muru.ReasonClientGone:
 		return muru.ErrClientGone
 	case muru.ReasonMalformed:
+		if b.late.Load() {
+			return errBodyTooSlow
+		}
 		return muru.ErrMalformedBody
 	}
 	return nil

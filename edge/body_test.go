@@ -131,13 +131,21 @@ func TestABlockedReadThatIsGivenUpDoesNotLoseTheAnswer(t *testing.T) {
 		}
 		return say(x, 413, "too much")
 	})}))
-	conn := f.dial()
-	conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
-	if r := conn.response("POST"); r.StatusCode != 413 || readAll(t, r.Body) != "too much" {
-		t.Error(r.Status)
-	}
-	if fact := sink.wait(t, 1)[0].fact; fact.Status != 413 {
-		t.Errorf("%+v", fact)
+	for n, rest := range []string{
+		"Content-Length: 10\r\n\r\nhalf",
+		"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf",     // and no end of the line
+		"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r",   // or half of it
+		"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", // and no next chunk
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nhalf",
+	} {
+		conn := f.dial()
+		conn.send("POST / HTTP/1.1\r\nHost: a\r\n" + rest)
+		if r := conn.response("POST"); r.StatusCode != 413 || readAll(t, r.Body) != "too much" {
+			t.Errorf("%q: %s", rest, r.Status)
+		}
+		if fact := sink.wait(t, n+1)[n].fact; fact.Status != 413 {
+			t.Errorf("%q: %+v", rest, fact)
+		}
 	}
 }
 

@@ -43,6 +43,8 @@ func (l listener) Accept() (net.Conn, error) {
 // is moved seldom, since it costs more than the rest of a small write.
 type conn struct {
 	net.Conn
+	born   time.Time
+	heard  atomic.Bool // it has sent something
 	peer   netip.Addr
 	remote string // host:port
 	local  string
@@ -55,10 +57,15 @@ type conn struct {
 	// of the connection. net/http takes each failed read for the end of its
 	// client, so that one yields nothing instead; whoever asked for it looks.
 	interrupted atomic.Bool
+	empty       int // reads in a row that so yielded nothing; whoever may read may use it
+	// kept: another request may come, as far as its client knows. Not while a
+	// request has no answer's head yet, which is still to say so.
+	kept atomic.Bool
 	// current is the request that is being answered on it, nil between two.
 	current atomic.Pointer[request]
-	held    *[]byte // takes what is written while a whole answer is put together; see answer.pass
-	gone    func()  // takes it off the edge's list; may be nil, may be called twice
+	lengths lengthScan // of what was read; whoever may read may use it
+	held    *[]byte    // takes what is written while a whole answer is put together; see answer.pass
+	gone    func()     // takes it off the edge's list; may be nil, may be called twice
 }
 
 // abandoned reports whether the client has left the request that is being
@@ -69,12 +76,15 @@ func (c *conn) abandoned() bool {
 }
 
 func newConn(c net.Conn) *conn {
-	return &conn{
+	ours := &conn{
 		Conn:   c,
+		born:   time.Now(),
 		peer:   peerAddr(c.RemoteAddr().String()),
 		remote: c.RemoteAddr().String(),
 		local:  c.LocalAddr().String(),
 	}
+	ours.kept.Store(true)
+	return ours
 }
 
 func (c *conn) Write(p []byte) (int, error) {
@@ -98,11 +108,26 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := c.Conn.Read(p)
-	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, nil
+	if n > 0 && !c.heard.Load() {
+		c.heard.Store(true)
 	}
+	c.lengths.look(p[:n])
+	if err != nil && c.interrupted.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
+		if c.empty++; c.empty < enoughEmpty || len(p) == 0 {
+			return n, nil
+		}
+		p[0] = 0
+		return 1, nil
+	}
+	c.empty = 0
 	return n, err
 }
+
+// enoughEmpty is how many reads in a row yield nothing. Whoever reads gives up
+// before, after 100, except for net/http when it waits for the rest of a chunk:
+// it would ask for ever. A byte is an end to that, too. The body drops it, and
+// the connection is of no more use in any case.
+const enoughEmpty = 200
 
 // Close closes the connection; a spent one lingers for lingerTime at most.
 func (c *conn) Close() error {

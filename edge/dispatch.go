@@ -36,7 +36,7 @@ func (q *request) do() muru.Outcome {
 		judge = q.copy(fact)
 	}
 	if judge != nil && ch.randomised {
-		q.watch = newWatch(judge, &q.x, fact)
+		q.watch = newWatch(judge, &q.x, &q.body.pace, fact)
 	}
 	ch.target.stats.inFlight.Add(1)
 	defer ch.target.stats.inFlight.Add(-1)
@@ -150,8 +150,9 @@ func (q *request) fail(now time.Time, cause error) {
 		return
 	}
 	q.answer.reset()
-	q.writePage(reason, "")
-	q.end(now, reason.Status(), reason, true)
+	status := statusOf(reason, cause)
+	q.writePage(status, reason, sentenceOf(reason, cause))
+	q.end(now, status, reason, true)
 }
 
 // end counts the request and tells its judge.
@@ -169,10 +170,7 @@ func (q *request) end(now time.Time, status int, reason muru.Reason, answered bo
 // count adds the request, as it was given to t in x, to t's counters.
 func (q *request) count(t *target, x *muru.Exchange, now time.Time) {
 	took := now.Sub(q.arrived)
-	wait, started := x.QueueWait()
-	if !started {
-		wait = took
-	}
+	wait, _ := queueWait(x, &q.body.pace, took)
 	if q.answer.headAt != 0 {
 		took = q.answer.headAt
 	}
@@ -190,6 +188,7 @@ func (q *request) headSent(now time.Time) {
 // settleBody makes sure that what is left of the body is never taken for the
 // connection's next request.
 func (q *request) settleBody() {
+	q.body.pace.stop()
 	if q.answer.upgraded == nil && !q.abort && !q.body.settle() && q.conn != nil {
 		q.conn.spent.Store(true)
 	}

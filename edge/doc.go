@@ -44,7 +44,8 @@
 //     dropped, which is little; the release's own deadlines bound it.
 //   - Of a request with both Content-Length and Transfer-Encoding net/http
 //     shows the latter alone. The app gets no Content-Length then, so there
-//     are no two readings; the connection is kept.
+//     are no two readings, and the connection ends with the answer
+//     (ambiguous.go).
 //   - muru_sticky has the route's path, so that two apps on one host keep one
 //     each; muru_id has the path /.
 package edge

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"muru"
 )
@@ -28,7 +29,8 @@ type Options struct {
 	// [Edge.Trust] changes them.
 	TrustedProxies []netip.Prefix
 
-	maxConns int64 // connections at once; 0: what the process's limit leaves room for
+	maxConns  int64         // connections at once; 0: what the process's limit leaves room for
+	bodyGrace time.Duration // 0: the constant
 }
 
 // An Edge answers HTTP requests from the releases it is told of. All methods
@@ -47,11 +49,14 @@ type Edge struct {
 	copies atomic.Int64 // shadow copies under way
 	trust  atomic.Pointer[[]netip.Prefix]
 	conns  sync.Map // *conn: of the clients that are connected
-	nobody *noReleaseStats
+	// parting: answers end their connections; see partingTime.
+	parting atomic.Bool
+	nobody  *noReleaseStats
 
-	maxConns int64
-	open     atomic.Int64 // connections
-	crowded  atomic.Int64 // when it was last logged that there are too many, Unix ns
+	bodyGrace time.Duration
+	maxConns  int64
+	open      atomic.Int64 // connections
+	crowded   atomic.Int64 // when it was last logged that there are too many, Unix ns
 
 	mu        sync.Mutex // guards what follows, and changes of table
 	stats     map[muru.ReleaseID]*releaseStats
@@ -70,14 +75,15 @@ func New(o Options) *Edge {
 		log = slog.New(slog.DiscardHandler)
 	}
 	e := &Edge{
-		options:  o,
-		log:      log,
-		access:   newAccessLog(o.AccessLog),
-		nobody:   newNoReleaseStats(),
-		stats:    map[muru.ReleaseID]*releaseStats{},
-		judges:   map[string]*judge{},
-		ended:    make(chan struct{}),
-		maxConns: cmp.Or(o.maxConns, maxConns()),
+		options:   o,
+		log:       log,
+		access:    newAccessLog(o.AccessLog),
+		nobody:    newNoReleaseStats(),
+		stats:     map[muru.ReleaseID]*releaseStats{},
+		judges:    map[string]*judge{},
+		ended:     make(chan struct{}),
+		bodyGrace: cmp.Or(o.bodyGrace, bodyGrace),
+		maxConns:  cmp.Or(o.maxConns, maxConns()),
 	}
 	e.base, e.cut = context.WithCancelCause(context.Background())
 	e.table.Store(newTable())

@@ -42,6 +42,7 @@ func (q *request) exchange() {
 		q.body.from, q.body.conn = r.Body, q.conn
 		q.body.control = http.NewResponseController(q.w)
 		q.body.limit = q.state.routing.Route.MaxBody
+		q.body.pace.grace, q.body.pace.tooLow = q.edge.bodyGrace, q.body.tooSlow
 		q.body.expects = len(r.Header["Expect"]) > 0
 		// Without it net/http reads the body to its end before the answer's
 		// first byte. What has no connection has no such wish.

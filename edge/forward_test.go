@@ -2,6 +2,7 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -148,6 +149,36 @@ func TestForwardedClientIsTheLastThatNoTrustedProxyIs(t *testing.T) {
 	} {
 		if got := forwardedClient(netip.MustParseAddr("10.0.0.1"), c.header, trusts).String(); got != c.want {
 			t.Errorf("%.60q: %s, want %s", c.header, got, c.want)
+		}
+	}
+}
+
+// Who reads Muru-Release believes it to be ours.
+func TestAnAppCannotSpeakForMuru(t *testing.T) {
+	f := newFront(t, Options{Token: "t0ken"})
+	forged := []muru.Field{{Name: "Muru-Release", Value: "shop@r9"}, {Name: "Muru-Anything", Value: "x"}, {Name: "X-Muru", Value: "own"}}
+	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(_ context.Context, x *muru.Exchange) muru.Outcome {
+		x.Start(time.Now())
+		if x.Upgrade {
+			c, err := x.Answer.Upgrade(101, append(forged, muru.Field{Name: "Upgrade", Value: "echo"}))
+			if err == nil {
+				err = c.Close()
+			}
+			return muru.Outcome{Err: err, Answered: true}
+		}
+		err := errors.Join(
+			x.Answer.Inform(103, forged),
+			x.Answer.Head(200, forged, -1),
+			x.Answer.Trailer(forged))
+		return muru.Outcome{Err: err, Answered: true}
+	})}))
+	for _, head := range []string{"", "Connection: Upgrade\r\nUpgrade: echo\r\n", "Muru-Token: t0ken\r\n"} {
+		conn := f.dial()
+		conn.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + head + "\r\n")
+		all := readAll(t, conn)
+		want := strings.Count(head, "Muru-") // our own then
+		if got := strings.Count(all, "\r\nMuru-"); got != want || strings.Contains(all, "r9") || !strings.Contains(all, "X-Muru: own") {
+			t.Errorf("with %q: %s", head, all)
 		}
 	}
 }

@@ -146,7 +146,8 @@ func (e *Edge) Serve() error {
 	return group.Wait()
 }
 
-// Close stops listening, waits for the requests in flight until ctx ends, cuts
+// Close has every answer end its connection for a moment (see partingTime),
+// stops listening, closes what is idle, waits for the requests in flight until ctx ends, cuts
 // the rest and waits a moment for them to go. If anything was cut, it says so
 // in a *muru.Error with ctx's error in its chain. A request whose client has
 // left is not waited for: what ends it is the end of its worker. Its line in
@@ -166,12 +167,16 @@ func (e *Edge) Close(ctx context.Context) error {
 		return nil
 	}
 	defer close(e.ended)
-	if !e.serving {
+	serving := e.serving
+	if !serving {
 		for _, l := range e.listeners {
 			l.Close()
 		}
 	}
 	e.mu.Unlock()
+	if serving {
+		e.part(ctx)
+	}
 	down, stop := e.shutdown(ctx)
 	var err error
 	if !e.waitIdle(ctx, down) {
@@ -220,6 +225,7 @@ func (e *Edge) waitIdle(ctx context.Context, down <-chan struct{}) bool {
 	defer tick.Stop()
 	var since time.Time // when only abandoned requests were left
 	for {
+		e.hangUp()
 		switch e.awaited() {
 		case 0:
 			select {

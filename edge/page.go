@@ -20,28 +20,24 @@ const (
 	formatProblem
 )
 
-// writePage answers with muru's own page for a reason. detail is the app's own
-// text for maintenance; elsewhere it is empty.
-func (q *request) writePage(reason muru.Reason, detail string) {
-	sentence := reason.Sentence()
-	if detail != "" {
-		sentence = detail
-	}
-	mediaType, page := renderPage(acceptedFormat(q.r.Header["Accept"]), reason, q.id, sentence)
+// writePage answers with muru's own page for a reason.
+func (q *request) writePage(status int, reason muru.Reason, sentence string) {
+	mediaType, page := renderPage(acceptedFormat(q.r.Header["Accept"]), status, reason, q.id, sentence)
 	h := q.w.Header()
 	clear(h)
 	h["Content-Type"] = []string{mediaType}
 	h["Content-Length"] = []string{strconv.Itoa(len(page))}
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	if reason.Status() == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable {
 		h["Retry-After"] = []string{"1"}
 	}
+	q.partOrKeep(h)
 	if reason == muru.ReasonMalformed {
 		h["Connection"] = []string{"close"} // where the next request begins is anybody's guess
 	}
 	q.ownFields(h)
-	q.w.WriteHeader(reason.Status())
+	q.w.WriteHeader(status)
 	if q.r.Method != http.MethodHead {
 		n, err := q.w.Write(page)
 		q.pageBytes = int64(n)
@@ -52,8 +48,7 @@ func (q *request) writePage(reason muru.Reason, detail string) {
 }
 
 // renderPage writes a failure page in the given format.
-func renderPage(f format, reason muru.Reason, id, sentence string) (mediaType string, page []byte) {
-	status := reason.Status()
+func renderPage(f format, status int, reason muru.Reason, id, sentence string) (mediaType string, page []byte) {
 	title := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	switch f {
 	case formatHTML:

@@ -75,7 +75,7 @@ func (q *request) rescue(base *target) {
 			q.abort = true
 		default:
 			a.reset()
-			q.writePage(q.reason, "")
+			q.writePage(q.status, q.reason, q.reason.Sentence())
 		}
 	}
 	q.count(base, again, now)

@@ -22,6 +22,7 @@ type request struct {
 	arrived time.Time
 	id      string
 
+	last     bool   // the connection ends with the answer, whatever its client wants
 	trusted  bool   // the peer is a trusted proxy
 	peerText string // the peer's address
 	address  string // the client's
@@ -55,6 +56,8 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.active.Add(1)
 	defer e.active.Add(-1)
 	if q.conn != nil {
+		q.conn.kept.Store(false)
+		q.last = q.ambiguous()
 		q.conn.current.Store(q)
 		defer q.conn.current.Store(nil)
 	}
@@ -134,6 +137,7 @@ func (q *request) answersItself(route *muru.Route) bool {
 		h["Cache-Control"] = []string{"no-store"}
 		h["Content-Length"] = []string{"3"}
 		q.status = http.StatusOK
+		q.partOrKeep(h)
 		q.w.WriteHeader(q.status)
 		if q.r.Method == http.MethodGet {
 			n, _ := q.w.Write([]byte("ok\n"))
@@ -145,17 +149,23 @@ func (q *request) answersItself(route *muru.Route) bool {
 		h["Location"] = []string{location}
 		h["Content-Length"] = []string{"0"}
 		q.status = http.StatusPermanentRedirect
+		q.partOrKeep(h)
 		q.w.WriteHeader(q.status)
 		return true
 	}
 	return false
 }
 
-// refuse answers a request that no release gets.
+// refuse answers a request that no release gets. detail is the app's own text
+// for maintenance; elsewhere it is empty.
 func (q *request) refuse(reason muru.Reason, detail string) {
 	q.status, q.reason = reason.Status(), reason
 	q.edge.nobody.count(reason)
-	q.writePage(reason, detail)
+	sentence := reason.Sentence()
+	if detail != "" {
+		sentence = detail
+	}
+	q.writePage(q.status, reason, sentence)
 }
 
 // ownFields adds what the edge has to say to the client besides the answer.

@@ -17,6 +17,7 @@ import (
 type watch struct {
 	sink muru.Sink
 	x    *muru.Exchange
+	pace *pace // of its body
 
 	mu     sync.Mutex
 	fact   muru.Fact
@@ -32,8 +33,8 @@ type limit struct {
 	fired bool
 }
 
-func newWatch(j *judge, x *muru.Exchange, fact muru.Fact) *watch {
-	w := &watch{sink: j.sink, x: x, fact: fact, limits: make([]limit, len(j.thresholds))}
+func newWatch(j *judge, x *muru.Exchange, p *pace, fact muru.Fact) *watch {
+	w := &watch{sink: j.sink, x: x, pace: p, fact: fact, limits: make([]limit, len(j.thresholds))}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, t := range j.thresholds {
@@ -47,17 +48,29 @@ func newWatch(j *judge, x *muru.Exchange, fact muru.Fact) *watch {
 func (w *watch) passed(i int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.over {
-		w.check(&w.limits[i], time.Since(w.fact.Arrived))
+	if w.over {
+		return
 	}
+	l, elapsed := &w.limits[i], time.Since(w.fact.Arrived)
+	w.check(l, elapsed)
+	if wait, started := queueWait(w.x, w.pace, elapsed); l.Of == muru.OfQueueWait && !l.fired && !started {
+		l.timer.Reset(max(l.After-wait, time.Millisecond)) // it waited for its client first
+	}
+}
+
+// queueWait is how long a request, elapsed after its arrival, waited or waits
+// for a worker. A release that reads its body before does not count that, so
+// neither do we while it has not started; then started is false.
+func queueWait(x *muru.Exchange, p *pace, elapsed time.Duration) (wait time.Duration, started bool) {
+	if wait, started = x.QueueWait(); !started {
+		wait = max(0, elapsed-p.blocked())
+	}
+	return wait, started
 }
 
 // check reports l once if the request is over it, elapsed after its arrival.
 func (w *watch) check(l *limit, elapsed time.Duration) {
-	wait, started := w.x.QueueWait()
-	if !started {
-		wait = elapsed
-	}
+	wait, _ := queueWait(w.x, w.pace, elapsed)
 	measured := elapsed
 	switch {
 	case l.Of == muru.OfQueueWait:
@@ -118,10 +131,7 @@ func (w *watch) end(now time.Time, status int, reason muru.Reason, answered bool
 	if w.head > 0 {
 		f.Duration = w.head
 	}
-	var started bool
-	if f.QueueWait, started = w.x.QueueWait(); !started {
-		f.QueueWait = elapsed
-	}
+	f.QueueWait, _ = queueWait(w.x, w.pace, elapsed)
 	w.sink.Done(f)
 }
 

@@ -14,7 +14,7 @@ import (
 // watched is a watch of one request in a bubble of virtual time.
 func watched(sink muru.Sink, thresholds ...muru.Threshold) (*watch, *muru.Exchange) {
 	x := &muru.Exchange{Arrived: time.Now()}
-	return newWatch(&judge{thresholds: thresholds, sink: sink}, x, muru.Fact{Release: rel(6), Arrived: x.Arrived}), x
+	return newWatch(&judge{thresholds: thresholds, sink: sink}, x, &pace{}, muru.Fact{Release: rel(6), Arrived: x.Arrived}), x
 }
 
 var (
@@ -108,6 +108,34 @@ func TestWhenAJudgeHearsOfARequest(t *testing.T) {
 					t.Errorf("heard %q, want %q", got, c.want)
 				}
 			})
+		})
+	}
+}
+
+// The release shifts the arrival by what it waited for the client itself.
+func TestWaitingForTheClientsBodyIsNoQueueWait(t *testing.T) {
+	for _, c := range []struct {
+		queued time.Duration
+		want   []string
+	}{
+		{1900 * time.Millisecond, []string{"done OK"}},
+		{2100 * time.Millisecond, []string{"queue_wait 2s", "done OK"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := &heard{}
+			w, x := watched(sink, queued)
+			w.pace.waited.Store(1)
+			w.pace.begin(time.Now())
+			time.Sleep(10 * time.Second)
+			w.pace.end(1)
+			x.Arrived = x.Arrived.Add(10 * time.Second)
+			time.Sleep(c.queued)
+			before := len(sink.story())
+			x.Start(time.Now())
+			w.end(time.Now(), 200, 0, true)
+			if got := sink.story(); !slices.Equal(got, c.want) || before != len(c.want)-1 {
+				t.Errorf("heard %q, %d of it while it was queued, want %q", got, before, c.want)
+			}
 		})
 	}
 }

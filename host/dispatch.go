@@ -25,7 +25,9 @@ var _ muru.BusyBackend = (*release)(nil)
 func (r *release) Do(ctx context.Context, x *muru.Exchange) muru.Outcome {
 	q := &request{x: x, send: x, left: ctx.Done()}
 	if x.Body != nil {
-		if err := r.prepareBody(q); err != nil {
+		held, err := r.prepareBody(q)
+		defer r.ahead.Add(-held)
+		if err != nil {
 			return muru.Outcome{Err: err, Worker: -1}
 		}
 	}

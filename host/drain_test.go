@@ -285,7 +285,7 @@ func TestExternalServer(t *testing.T) {
 	h, events := newHost(t, Options{Log: slog.New(slog.NewTextHandler(&diary, nil))})
 	external := func(r *muru.Release) {
 		r.Kind, r.Source, r.Entry, r.Workers, r.Threads, r.Upstream = muru.External, "", "", 0, 0, address
-		r.Timeouts.Hard, r.Ready = 800*time.Millisecond, "/ready"
+		r.Timeouts.Hard, r.Ready = 2*time.Second, "/ready" // long, for what is not to run into it
 	}
 	b := start(t, h, python(t, external))
 	wantAnswer := do(t.Context(), b, "/hello")
@@ -293,7 +293,7 @@ func TestExternalServer(t *testing.T) {
 	if wantAnswer.Worker != -1 || !h.Ready(shop) {
 		t.Errorf("%+v", wantAnswer.Outcome)
 	}
-	if a := do(t.Context(), b, "/sleep?s=2"); !errors.Is(a.Err, muru.ErrHardTimeout) || events.harmed(muru.HarmTimeout) != 1 {
+	if a := do(t.Context(), b, "/never"); !errors.Is(a.Err, muru.ErrHardTimeout) || events.harmed(muru.HarmTimeout) != 1 {
 		t.Errorf("%+v", a.Outcome)
 	}
 	if a := do(t.Context(), b, "/cut"); !errors.Is(a.Err, muru.ErrWorkerDied) || events.harmed(muru.HarmCrash) != 1 {
@@ -314,8 +314,8 @@ func TestExternalServer(t *testing.T) {
 	if _, err := h.Stop(t.Context(), shop); err != nil {
 		t.Error(err)
 	}
-	_, err := h.Start(t.Context(), python(t, func(r *muru.Release) { external(r); r.Timeouts.Ready = 1300 * time.Millisecond }))
-	if muru.KindOf(err) != muru.KindNotReady || err.Error() != address+" is not ready after 1.3s: connection refused" {
+	_, err := h.Start(t.Context(), python(t, func(r *muru.Release) { external(r); r.Timeouts.Ready = 2300 * time.Millisecond }))
+	if muru.KindOf(err) != muru.KindNotReady || err.Error() != address+" is not ready after 2.3s: connection refused" {
 		t.Errorf("start without a server: %v", err)
 	}
 	if said := diary.String(); strings.Count(said, "wait for an external server") != 1 || !strings.Contains(said, `cause="connection refused"`) {

@@ -57,11 +57,16 @@ func httpHandler() http.Handler {
 		fmt.Println(r.Method, r.URL.Path)
 		fmt.Fprint(w, "hello from "+os.Getenv("MURU_RELEASE"))
 	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(text)
+	})
 	mux.HandleFunc("/sleep", func(w http.ResponseWriter, r *http.Request) {
 		s, _ := strconv.ParseFloat(r.URL.Query().Get("s"), 64)
 		time.Sleep(time.Duration(s * float64(time.Second)))
 		fmt.Fprint(w, "slept")
 	})
+	mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/exit", func(http.ResponseWriter, *http.Request) { os.Exit(5) })
 	mux.HandleFunc("/garbage", raw("SSH-2.0-OpenSSH_9.2\r\n"))
 	mux.HandleFunc("/cut", raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort"))

@@ -298,8 +298,17 @@ func (h *Host) harm(id muru.ReleaseID, harm muru.Harm) { h.reporter.Harm(id, har
 
 // report adds an event about a worker to the log.
 func (w *worker) report(level muru.Level, kind, format string, args ...any) {
+	w.reportOn(nil, level, kind, format, args...)
+}
+
+// reportOn adds an event about a worker because of a request, nil for none: the
+// texts have no room for its path, so the event's data names it.
+func (w *worker) reportOn(on *onSlot, level muru.Level, kind, format string, args ...any) {
+	data := map[string]any{"worker": w.number, "pid": w.proc.pid}
+	if on != nil {
+		data["request"], data["method"], data["path"] = on.id, on.method, on.path
+	}
 	w.r.host.reporter.Report(muru.Event{
-		Level: level, Kind: kind, Subject: w.r.id.String(), Message: fmt.Sprintf(format, args...),
-		Data: map[string]any{"worker": w.number, "pid": w.proc.pid},
+		Level: level, Kind: kind, Subject: w.r.id.String(), Message: fmt.Sprintf(format, args...), Data: data,
 	})
 }

@@ -62,6 +62,18 @@ func (r *recorder) of(kind string) []string {
 	return messages
 }
 
+// data returns that of the first event of a kind.
+func (r *recorder) data(kind string) map[string]any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if e.Kind == kind {
+			return e.Data
+		}
+	}
+	return nil
+}
+
 func (r *recorder) harmed(h muru.Harm) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,10 +107,14 @@ func (r *recorder) wait(t *testing.T, kind, text string) string {
 	return found
 }
 
-// eventually waits until ok is true, for at most 10 seconds.
+// longWait is how long tests wait for what must come. Nothing is proven by it,
+// and a busy machine needs seconds to start Python.
+const longWait = 30 * time.Second
+
+// eventually waits until ok is true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); {
+	for end := time.Now().Add(longWait); !ok(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -153,6 +169,7 @@ func python(t *testing.T, change func(*muru.Release)) muru.Release {
 		Kind: muru.Python, Source: "testdata/app", Entry: "app:application", Workers: 1, Threads: 2,
 		Timeouts: muru.DefaultTimeouts(), Limits: muru.DefaultLimits(),
 	}}
+	r.Timeouts.Queue = longWait // a worker may take long to be replaced
 	if change != nil {
 		change(&r)
 	}
@@ -260,7 +277,7 @@ func (c *call) end(t *testing.T) *answer {
 	t.Helper()
 	select {
 	case <-c.done:
-	case <-time.After(15 * time.Second):
+	case <-time.After(longWait):
 		t.Fatalf("%s does not return", c.x.Target)
 	}
 	return c.answer

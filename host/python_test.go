@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muru"
+	"muru/host/wire"
 )
 
 func TestPythonReleaseAnswers(t *testing.T) {
@@ -122,4 +126,39 @@ func TestWorkersDescribesWhatTheyAreAt(t *testing.T) {
 	}
 	release()
 	wantOK(t, calls[0].end(t))
+}
+
+// A version manager's script costs 50 ms of CPU whenever it is run.
+func TestAScriptInThePlaceOfPythonIsRunOnceForARelease(t *testing.T) {
+	h, events := newHost(t, Options{Backoff: time.Millisecond})
+	own, err := wire.FindPython(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	runs := filepath.Join(dir, "runs")
+	script := fmt.Sprintf("#!/bin/sh\necho run >> %s\nexec %s \"$@\"\n", runs, own)
+	if err := os.WriteFile(filepath.Join(dir, "python3"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	count := func() int {
+		text, _ := os.ReadFile(runs)
+		return strings.Count(string(text), "run\n")
+	}
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers = 2 }))
+	for n := range 2 {
+		if a := do(t.Context(), b, "/die"); !errors.Is(a.Err, muru.ErrWorkerDied) {
+			t.Fatalf("%+v", a.Outcome)
+		}
+		eventually(t, "a replacement", func() bool { return len(events.of(muru.WorkerReadyEvent)) == 3+n })
+	}
+	wantOK(t, do(t.Context(), b, "/"))
+	if n := count(); n != 1 {
+		t.Errorf("run %d times for four workers, want once", n)
+	}
+	start(t, h, python(t, func(r *muru.Release) { r.ID.Number++ }))
+	if n := count(); n != 2 {
+		t.Errorf("run %d times for two releases", n)
+	}
 }

@@ -57,24 +57,31 @@ func (r *release) serveLink(q *request, t turn) (out muru.Outcome, again bool) {
 	return answer.outcome(out, result), false
 }
 
-// prepareBody makes q's body one whose reads are waits for the client. For a
-// python worker a small one is read here, before the request takes a thread:
-// a client that sends slowly then holds up nobody, and the request can be
-// given to another worker. (The time is part of its queue wait.)
-func (r *release) prepareBody(q *request) error {
+// prepareBody makes q's body one whose reads are waits for the client, once it
+// has been read ahead (ahead.go); held is what that takes of aheadTotal. A
+// python worker's small one is read so that the request can be given to another
+// worker. The time is no part of the queue wait: the queue comes after.
+func (r *release) prepareBody(q *request) (held int64, err error) {
+	began := time.Now()
 	q.send = q.x.Again()
 	q.send.Body = patientBody{q.x.Body, &q.patience}
-	if r.plan.Kind != muru.Python {
-		return nil
+	if r.plan.Kind == muru.Python {
+		err = wire.Gather(q.send)
 	}
-	err := wire.Gather(q.send)
-	if broken, ok := errors.AsType[*wire.BodyError](err); ok {
-		return bodyCause(broken)
-	}
-	if q.inMemory() {
+	switch {
+	case err != nil:
+	case q.inMemory():
 		q.x.Body = q.send.Body // whoever gets it when this release is leaving needs it, too
+	default:
+		held, err = r.readAhead(q)
+		q.send.Body = patientBody{q.x.Body, &q.patience}
 	}
-	return err
+	q.x.Arrived = q.x.Arrived.Add(time.Since(began))
+	q.send.Arrived = q.x.Arrived
+	if broken, ok := errors.AsType[*wire.BodyError](err); ok {
+		err = bodyCause(broken)
+	}
+	return held, err
 }
 
 // inMemory reports whether all of the request is there, so that sending it

@@ -213,7 +213,7 @@ func (w *worker) awaitListening() {
 		}
 		client, refusal := w.listening()
 		if client != nil {
-			refusal = askReady(client, w.r.plan)
+			refusal = askReady(w.r.ctx, client, w.r.plan)
 		}
 		w.r.mu.Lock()
 		w.refusal = refusal
@@ -263,11 +263,11 @@ func (w *worker) listening() (client *upstream.Client, refusal string) {
 
 // askReady requests the path that says whether a server is ready; it returns
 // why not, or nothing.
-func askReady(client *upstream.Client, plan muru.ReleasePlan) string {
+func askReady(ctx context.Context, client *upstream.Client, plan muru.ReleasePlan) string {
 	if plan.Ready == "" {
 		return ""
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), plan.Timeouts.Ready, errNotReady)
+	ctx, cancel := context.WithTimeoutCause(ctx, plan.Timeouts.Ready, errNotReady)
 	defer cancel()
 	path := plan.Ready
 	answer := &readiness{}
@@ -291,15 +291,15 @@ const silence = time.Second
 // ready. A server that refuses connections may be about to listen, so that is
 // no reason to give up early; the daemon's log says what is waited for.
 func (r *release) startExternal(ctx context.Context) error {
-	wait, began, said := askFirst, time.Now(), ""
+	wait, began, said, cause := askFirst, time.Now(), "", ""
 	for {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", r.plan.Upstream)
-		cause := ""
-		if err == nil {
+		switch {
+		case err == nil:
 			_ = conn.Close()
-			cause = askReady(r.external, r.plan)
-		} else {
+			cause = askReady(ctx, r.external, r.plan)
+		case ctx.Err() == nil || cause == "": // else what it said before is the cause, and not that time is up
 			cause = dialProblem(err)
 		}
 		if cause == "" {

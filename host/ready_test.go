@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -159,5 +162,47 @@ func TestStateDirectoryIsChecked(t *testing.T) {
 	long := New(Options{StateDir: dir + "x", Reporter: &recorder{}})
 	if err := long.Open(t.Context()); muru.KindOf(err) != muru.KindUsage || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a longer path: %v", err)
+	}
+}
+
+func TestADeployFindsTheWorkerSocketRemovedAndMakesItAgain(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	before := start(t, h, python(t, nil))
+	if err := os.Remove(h.socket); err != nil {
+		t.Fatal(err)
+	}
+	after := start(t, h, python(t, func(r *muru.Release) { r.ID.Number++ }))
+	for _, b := range []muru.Backend{before, after} {
+		wantOK(t, do(t.Context(), b, "/orders/1"))
+	}
+}
+
+func TestAStartIsGivenUpWhileAnExternalServerIsAsked(t *testing.T) {
+	asked := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	h, _ := newHost(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	go func() {
+		_, err := h.Start(ctx, python(t, func(r *muru.Release) {
+			r.Kind, r.Source, r.Entry, r.Workers, r.Threads = muru.External, "", "", 0, 0
+			r.Upstream, r.Ready = strings.TrimPrefix(server.URL, "http://"), "/ready"
+			r.Timeouts.Ready = 10 * longWait
+		}))
+		started <- err
+	}()
+	<-asked
+	cancel()
+	select {
+	case err := <-started:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(longWait):
+		t.Error("it goes on waiting for an answer")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +25,8 @@ type release struct {
 
 	stacksSignal syscall.Signal // before the kill of a stuck command worker; 0: none
 
+	interpreters interpreters // of a python release
+
 	external  *upstream.Client // for an external server
 	unbounded bool             // external without a bound on its requests: no queue
 
@@ -35,6 +38,7 @@ type release struct {
 	begun    time.Time
 	failures chan string // why a worker did not become ready, while starting
 	tasks    sync.WaitGroup
+	ahead    atomic.Int64 // bytes of bodies that were read ahead
 
 	mu       sync.Mutex // guards all below, and what is said to be guarded by it
 	closed   bool       // takes no new requests

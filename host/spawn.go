@@ -108,7 +108,10 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 	r := w.r
 	env = w.environment()
 	if r.plan.Kind == muru.Python {
-		python, err := wire.FindPython(r.plan.Source)
+		if err := r.host.listener.Renew(); err != nil {
+			return nil, nil, err
+		}
+		python, err := r.python(env)
 		if err != nil {
 			return nil, nil, err
 		}

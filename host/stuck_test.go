@@ -32,15 +32,24 @@ func inside(t *testing.T, h *Host, n int) {
 // waiting begins n requests that wait for a file, and returns what makes it.
 func waiting(t *testing.T, b muru.Backend, n int) (calls []*call, release func()) {
 	t.Helper()
-	file := filepath.Join(shortDir(t), "go")
-	for range n {
-		calls = append(calls, begin(t.Context(), b, "/wait?file="+file))
+	dir := shortDir(t)
+	file := filepath.Join(dir, "go")
+	for i := range n {
+		calls = append(calls, begin(t.Context(), b, fmt.Sprintf("/wait?file=%s&begun=%s/%d", file, dir, i)))
 	}
 	return calls, func() {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// begun waits until the application has begun a request of waiting. One that is
+// merely inside may still be on its way to its thread, and not started.
+func begun(t *testing.T, c *call) {
+	t.Helper()
+	_, file, _ := strings.Cut(c.x.Query, "&begun=")
+	eventually(t, "the application to begin", func() bool { _, err := os.Stat(file); return err == nil })
 }
 
 func TestHardTimeoutReplacesWorkerAndLetsOthersFinish(t *testing.T) {
@@ -140,6 +149,36 @@ func TestManyStuckRequestsOfOneWorkerAreOneKill(t *testing.T) {
 	wantOK(t, do(t.Context(), b, "/"))
 }
 
+// Which of two passes the timeout first may be chance: the one that the other
+// waits for must not go unnamed.
+func TestAnotherRequestThatRanAlmostAsLongIsNamedToo(t *testing.T) {
+	h, events := newHost(t, Options{})
+	b := start(t, h, python(t, func(r *muru.Release) {
+		r.Threads = 4
+		r.Timeouts.Hard = 2 * time.Second
+		r.Timeouts.Drain = 100 * time.Millisecond
+	}))
+	calls := []*call{begin(t.Context(), b, "/sleep?s=20"), begin(t.Context(), b, "/order")}
+	inside(t, h, 2)
+	<-time.After(time.Second)
+	calls = append(calls, begin(t.Context(), b, "/wait?file=/nowhere")) // not nearly as long
+	for _, c := range calls {
+		c.end(t)
+	}
+	const order, sleep = `at app.py line 15 in order, called from app.py line 1\d\d in application`,
+		`at app.py line 25 in sleep, called from app.py line 1\d\d in application`
+	message := events.wait(t, muru.WorkerTimeoutKilled, "")
+	for first, pattern := range map[string]string{"/order": order + "; " + sleep, "/sleep": sleep + "; " + order} {
+		if regexp.MustCompile("past the hard timeout of 2 s; " + pattern + "$").MatchString(message) {
+			if data := events.data(muru.WorkerTimeoutKilled); data["path"] != first || data["method"] != "GET" || data["request"] == "" {
+				t.Errorf("data %v, want %s", data, first)
+			}
+			return
+		}
+	}
+	t.Errorf("event %q", message)
+}
+
 func TestStackOfBacktrackingExpressionIsCaptured(t *testing.T) {
 	h, events := newHost(t, Options{})
 	b := start(t, h, python(t, func(r *muru.Release) { r.Timeouts.Hard = 400 * time.Millisecond }))
@@ -159,6 +198,9 @@ func TestSoftTimeoutReportsOnceAndLeavesTheRequestAlone(t *testing.T) {
 	message := events.wait(t, muru.WorkerSlow, "past the soft timeout of 100 ms; at app.py line 25 in sleep")
 	if n := len(events.of(muru.WorkerSlow)); n != 1 {
 		t.Errorf("%d events, want 1: %s", n, message)
+	}
+	if data := events.data(muru.WorkerSlow); data["path"] != "/sleep" {
+		t.Errorf("data %v", data)
 	}
 }
 
@@ -205,10 +247,10 @@ func TestStacksShowEachThreadWithItsRequest(t *testing.T) {
 				busy = append(busy, s)
 			}
 		}
-		return len(busy) == 1 && len(busy[0].Frames) > 1
+		return len(busy) == 1 && len(busy[0].Frames) > 1 && busy[0].Frames[0].Function == "wait_for" // not what it calls
 	})
 	s := busy[0]
-	if s.Request != calls[0].x.ID || s.Path != "/wait" || s.Frames[0].Function != "wait_for" || s.Frames[0].File != "app.py" {
+	if s.Request != calls[0].x.ID || s.Path != "/wait" || s.Frames[0].File != "app.py" {
 		t.Errorf("stack %+v", s)
 	}
 	if _, err := h.Stacks(t.Context(), shop, 7); muru.KindOf(err) != muru.KindNotFound {

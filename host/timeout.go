@@ -62,16 +62,18 @@ func (r *release) overHard(q *request) {
 		return
 	}
 	w := s.w
-	s.stuck = &onSlot{id: q.x.ID, method: q.x.Method, path: q.x.Path, began: q.began}
+	s.stuck = s.now()
 	first := w.state == muru.WorkerReady
+	why := stuck{ran: ran, slot: s, on: s.stuck}
 	if first {
+		why.peers = r.peersOf(s, ran)
 		w.state = muru.WorkerStuck
 		r.dropIdle(w)
 	}
 	r.mu.Unlock()
 	if first {
 		r.host.harm(r.id, muru.HarmTimeout)
-		w.order(func() { w.replaceStuck(ran, s) })
+		w.order(func() { w.replaceStuck(why) })
 	}
 	r.cutOn(q, s)
 }
@@ -97,8 +99,9 @@ func (r *release) overSoft(q *request) {
 		return
 	}
 	q.soft = nil
+	on := s.now()
 	r.mu.Unlock()
-	s.w.order(func() { s.w.reportSlow(ran, s) })
+	s.w.order(func() { s.w.reportSlow(ran, s, on) })
 }
 
 // dropIdle takes a worker's slots off the idle ones. mu is held.

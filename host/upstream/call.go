@@ -13,8 +13,10 @@ const (
 	// before its body is sent unasked. Not every server knows the field.
 	continueWait = time.Second
 
-	// maxInterim bounds the interim answers before the final one.
-	maxInterim = 32
+	// maxInterim bounds the interim answers before the final one. Each goes to
+	// the client at once and costs the server nothing; one that says 102 every
+	// few seconds while it works needs some.
+	maxInterim = 100
 )
 
 // A call is one request on one connection.

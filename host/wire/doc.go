@@ -15,7 +15,7 @@
 //   - [ThreadStack], [Dump]: where a thread is, also of a worker whose
 //     interpreter is held by C code
 //   - [Runtime], [Spec]: the embedded package on disk and how to start a
-//     worker with it
+//     worker with it; [FindPython] and [Interpreter] find what runs it
 //
 // # Frames
 //

@@ -285,8 +285,7 @@ func TestListenReplacesOnlyWhatIsLeftOver(t *testing.T) {
 	if _, err := Listen(path, nil); err == nil || err.Error() != "another muru uses "+path {
 		t.Errorf("%v", err)
 	}
-	l.socket.SetUnlinkOnClose(false) // as after kill -9
-	if err := l.Close(); err != nil {
+	if err := l.socket.Close(); err != nil { // as after kill -9: the file stays
 		t.Fatal(err)
 	}
 	if l, err = Listen(path, nil); err != nil {
@@ -307,6 +306,58 @@ func TestListenReplacesOnlyWhatIsLeftOver(t *testing.T) {
 	long := "/" + strings.Repeat("x", 110)
 	if _, err := Listen(long, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("too long: 111 bytes, at most %d", MaxSocketPath)) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestASocketThatWasRemovedIsMadeAgain(t *testing.T) {
+	path := filepath.Join(shortDir(t), "s")
+	d := startDaemon(t, path)
+	reach := func() bool {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_, _ = c.Write([]byte("no hello at all, which is dropped"))
+		_, err = c.Read(make([]byte, 1))
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	renew := func(want string) {
+		t.Helper()
+		if err := d.listener.Renew(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("renew: %v, want %q", err, want)
+		}
+	}
+	renew("") // nothing to do
+	if !reach() {
+		t.Fatal("it does not listen")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	renew("")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || !reach() {
+		t.Errorf("it does not listen again: %v, %v", info, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Listen(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renew("another muru uses " + path)
+	d.stop()
+	renew("") // closed is closed
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the other's socket: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("closed, and it is still there: %v", err)
 	}
 }
 

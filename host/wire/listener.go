@@ -25,8 +25,13 @@ const MaxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // A Listener takes the connections of Python workers. It is safe for
 // concurrent use.
 type Listener struct {
+	path string
+	log  *slog.Logger
+
+	mu     sync.Mutex // guards what follows
 	socket *net.UnixListener
-	log    *slog.Logger
+	file   os.FileInfo // of the socket
+	closed bool
 }
 
 // Listen listens at path, which only this user can connect to. What a daemon
@@ -40,18 +45,70 @@ func Listen(path string, log *slog.Logger) (*Listener, error) {
 		return nil, muru.Errorf(muru.KindUsage, "the path of the socket is too long: %d bytes, at most %d: %s", len(path), MaxSocketPath, path).
 			WithHint("choose a shorter state directory with --state")
 	}
-	if err := clearSocket(path); err != nil {
+	l := &Listener{path: path, log: log}
+	if err := l.listen(); err != nil {
 		return nil, err
 	}
-	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	return l, nil
+}
+
+// listen makes the socket. l.mu is held, or nobody else has l.
+func (l *Listener) listen() error {
+	if err := clearSocket(l.path); err != nil {
+		return err
+	}
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("listen for workers: %w", err)
+		return fmt.Errorf("listen for workers: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	err = os.Chmod(l.path, 0o600)
+	var file os.FileInfo
+	if err == nil {
+		file, err = os.Lstat(l.path)
+	}
+	if err != nil {
 		_ = socket.Close()
-		return nil, fmt.Errorf("listen for workers: %w", err)
+		return fmt.Errorf("listen for workers: %w", err)
 	}
-	return &Listener{socket: socket, log: log}, nil
+	socket.SetUnlinkOnClose(false) // we look first whether it is still ours
+	l.socket, l.file = socket, file
+	return nil
+}
+
+// ours reports whether the path leads to our socket. l.mu is held.
+func (l *Listener) ours() bool {
+	file, err := os.Lstat(l.path)
+	return err == nil && os.SameFile(file, l.file)
+}
+
+// Renew listens again if the socket's file was removed or replaced, so that
+// workers find us: nothing else says so, and they would look for a daemon in
+// vain. Connections that were accepted stay as they are. Call it before a
+// worker is started. The error says what is in the way; it is refused when
+// another daemon listens there.
+func (l *Listener) Renew() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.ours() {
+		return nil
+	}
+	old := l.socket
+	if err := l.listen(); err != nil {
+		return err
+	}
+	l.log.Warn("the worker socket was removed: listening again", "path", l.path)
+	_ = old.Close() // Serve goes on with the new one
+	return nil
+}
+
+// current returns the socket to accept on, nil once the listener is closed.
+func (l *Listener) current() *net.UnixListener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	return l.socket
 }
 
 // clearSocket removes a socket that nobody listens on.
@@ -87,12 +144,16 @@ func (l *Listener) Serve(ctx context.Context, accept func(Hello, net.Conn)) erro
 	defer open.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = l.socket.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	for {
-		c, err := l.socket.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
+		socket := l.current()
+		if socket == nil {
 			return nil
+		}
+		c, err := socket.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			continue // for good, or there is a new one
 		}
 		if err != nil {
 			// Out of descriptors, most likely: workers try again.
@@ -143,9 +204,15 @@ func (c *helloConn) Read(p []byte) (int, error) {
 // Close stops listening and removes the socket; connections that were
 // accepted stay open. Workers look for the next daemon from then on.
 func (l *Listener) Close() error {
-	err := l.socket.Close()
-	if errors.Is(err, net.ErrClosed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
 		return nil
 	}
-	return err
+	l.closed = true
+	var err error
+	if l.ours() {
+		err = os.Remove(l.path)
+	}
+	return errors.Join(err, l.socket.Close())
 }

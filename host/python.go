@@ -1,0 +1,38 @@
+package host
+
+import (
+	"sync"
+
+	"muru/host/wire"
+)
+
+// interpreters remembers which interpreter a release's python stands for, so
+// that it is found out once, and not at each start of a worker.
+type interpreters struct {
+	mu     sync.Mutex // guards what follows; held while it is found out
+	python string     // as found
+	means  string     // empty: not asked
+}
+
+// python returns the interpreter to start a worker with, env being its
+// environment. Where the release's python is looked for each time: a .venv that
+// is gone is an error, and another one another interpreter.
+func (r *release) python(env []string) (string, error) {
+	found, err := wire.FindPython(r.plan.Source)
+	if err != nil {
+		return "", err
+	}
+	i := &r.interpreters
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.python == found && i.means != "" {
+		return i.means, nil
+	}
+	means, err := wire.Interpreter(r.ctx, found, r.plan.Source, env)
+	if err != nil {
+		// It starts all the same, only slower.
+		r.host.diary.Warn("find the interpreter behind a script", "release", r.id, "error", err)
+	}
+	i.python, i.means = found, means
+	return means, nil
+}
