@@ -43,9 +43,19 @@ var (
 	// client's framing of it is broken.
 	ErrMalformedBody = errors.New("the request body is malformed")
 
+	// ErrBodyTooSlow is what an [Exchange] body's Read returns when the client
+	// sends it so slowly that nobody shall wait for the rest.
+	ErrBodyTooSlow = errors.New("the request body came too slowly")
+
 	// ErrDrainCut is the cause when a drain ended a request at its deadline.
 	ErrDrainCut = errors.New("cut by the end of the drain")
 )
+
+// ClientFault reports whether err is something that the client of a request
+// did: it left, or its body cannot be taken.
+func ClientFault(err error) bool {
+	return errors.Is(err, ErrClientGone) || errors.Is(err, ErrBodyTooLarge) || errors.Is(err, ErrBodyTooSlow) || errors.Is(err, ErrMalformedBody)
+}
 
 // ErrorKind says what sort of failure an [Error] is: what recipes compare
 // (err.kind) and exit codes are chosen by.

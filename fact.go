@@ -100,6 +100,7 @@ const (
 	ReasonNoSuchRelease
 	ReasonMaintenance
 	ReasonMalformed
+	ReasonBodyTooSlow
 	ReasonBodyTooLarge
 	ReasonHeaderTooLarge
 	ReasonClientGone
@@ -123,6 +124,7 @@ var reasons = [...]reasonText{
 	ReasonNoSuchRelease:  {"no_such_release", 404, "There is no such release."},
 	ReasonMaintenance:    {"maintenance", 503, ""},
 	ReasonMalformed:      {"malformed", 400, "The request cannot be understood."},
+	ReasonBodyTooSlow:    {"body_too_slow", 408, "The request's body came too slowly."},
 	ReasonBodyTooLarge:   {"body_too_large", 413, "The request's body is too large."},
 	ReasonHeaderTooLarge: {"header_too_large", 431, "The request's header is too large."},
 	ReasonClientGone:     {"client_gone", 499, ""},
@@ -167,6 +169,7 @@ var causes = []struct {
 }{
 	{ErrBodyTooLarge, ReasonBodyTooLarge},
 	{ErrMalformedBody, ReasonMalformed},
+	{ErrBodyTooSlow, ReasonBodyTooSlow},
 	{ErrApp, ReasonAppError},
 	{ErrWorkerDied, ReasonWorkerCrashed},
 	{ErrHardTimeout, ReasonHardTimeout},

@@ -42,8 +42,9 @@ type body struct {
 var past = time.Unix(1, 0)
 
 // Read returns muru.ErrBodyTooLarge past the route's limit,
-// muru.ErrMalformedBody when the framing is broken or the client too slow, and muru.ErrClientGone when
-// the client left or sent nothing for too long.
+// muru.ErrMalformedBody when the framing is broken, muru.ErrBodyTooSlow below
+// the pace, and muru.ErrClientGone when the client left or sent nothing for too
+// long.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,8 +120,8 @@ func (b *body) end(err error) {
 		// From here on net/http waits for the client to leave, however long.
 		_ = b.control.SetReadDeadline(time.Time{})
 	case b.late.Load():
-		b.err = fmt.Errorf("read the request body: %w", errBodyTooSlow)
-		b.refused.Store(uint32(muru.ReasonMalformed))
+		b.err = fmt.Errorf("read the request body: %w", muru.ErrBodyTooSlow)
+		b.refused.Store(uint32(muru.ReasonBodyTooSlow))
 	case b.interrupted.Load():
 		b.err = errInterrupted
 	case errors.Is(err, muru.ErrBodyTooLarge):
@@ -142,10 +143,9 @@ func (b *body) fault() error {
 		return muru.ErrBodyTooLarge
 	case muru.ReasonClientGone:
 		return muru.ErrClientGone
+	case muru.ReasonBodyTooSlow:
+		return muru.ErrBodyTooSlow
 	case muru.ReasonMalformed:
-		if b.late.Load() {
-			return errBodyTooSlow
-		}
 		return muru.ErrMalformedBody
 	}
 	return nil

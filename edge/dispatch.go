@@ -150,9 +150,8 @@ func (q *request) fail(now time.Time, cause error) {
 		return
 	}
 	q.answer.reset()
-	status := statusOf(reason, cause)
-	q.writePage(status, reason, sentenceOf(reason, cause))
-	q.end(now, status, reason, true)
+	q.writePage(reason.Status(), reason, reason.Sentence())
+	q.end(now, reason.Status(), reason, true)
 }
 
 // end counts the request and tells its judge.

@@ -1,14 +1,9 @@
 package edge
 
 import (
-	"errors"
-	"fmt"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"muru"
 )
 
 // The slowest a client may send its request's body. bodyStall alone lets it
@@ -22,10 +17,6 @@ const (
 	// since the beginning, in bytes. A 2G link has ten times that.
 	bodyRate = 500
 )
-
-// errBodyTooSlow is what reading a body returns that falls below bodyRate. It
-// is answered as 408: see statusOf.
-var errBodyTooSlow = fmt.Errorf("%w: it came too slowly", muru.ErrMalformedBody)
 
 // A pace holds a client to bodyRate, by the time that reads of its body were
 // blocked: a backend that reads slowly, or late, is not its fault. It stops
@@ -97,22 +88,4 @@ func (p *pace) stop() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-}
-
-// statusOf returns the status that a cause with that reason is answered with:
-// the reason's, but for a body that came too slowly, which has no reason of its
-// own and a status that clients know.
-func statusOf(reason muru.Reason, cause error) int {
-	if errors.Is(cause, errBodyTooSlow) {
-		return http.StatusRequestTimeout
-	}
-	return reason.Status()
-}
-
-// sentenceOf returns what the page says then.
-func sentenceOf(reason muru.Reason, cause error) string {
-	if errors.Is(cause, errBodyTooSlow) {
-		return "The request's body came too slowly."
-	}
-	return reason.Sentence()
 }

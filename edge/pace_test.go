@@ -17,7 +17,7 @@ func swallows(t *testing.T) backendFunc {
 	return func(_ context.Context, x *muru.Exchange) muru.Outcome {
 		x.Start(time.Now())
 		if _, err := io.Copy(io.Discard, x.Body); err != nil {
-			if !errors.Is(err, muru.ErrMalformedBody) {
+			if !errors.Is(err, muru.ErrBodyTooSlow) {
 				t.Errorf("read: %v", err)
 			}
 			return muru.Outcome{Err: err}
@@ -64,7 +64,7 @@ func TestABodyThatTricklesIsEnded(t *testing.T) {
 			}()
 			r := conn.response("POST")
 			page := readAll(t, r.Body)
-			if r.StatusCode != 408 || !r.Close || !strings.HasPrefix(page, "408 Request Timeout\nreason: malformed\n") ||
+			if r.StatusCode != 408 || !r.Close || !strings.HasPrefix(page, "408 Request Timeout\nreason: body_too_slow\n") ||
 				!strings.HasSuffix(page, "\nThe request's body came too slowly.\n") {
 				t.Errorf("%s, closes %v: %s", r.Status, r.Close, page)
 			}
@@ -72,7 +72,7 @@ func TestABodyThatTricklesIsEnded(t *testing.T) {
 				t.Errorf("then %q", rest)
 			}
 			<-sent
-			if fact := sink.wait(t, 1)[0].fact; fact.Status != 408 || fact.Reason != muru.ReasonMalformed {
+			if fact := sink.wait(t, 1)[0].fact; fact.Status != 408 || fact.Reason != muru.ReasonBodyTooSlow {
 				t.Errorf("%+v", fact)
 			}
 			eventually(t, func() bool { f.access.flush(); return strings.Contains(log.String(), `"status":408`) })

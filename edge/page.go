@@ -33,7 +33,7 @@ func (q *request) writePage(status int, reason muru.Reason, sentence string) {
 		h["Retry-After"] = []string{"1"}
 	}
 	q.partOrKeep(h)
-	if reason == muru.ReasonMalformed {
+	if reason == muru.ReasonMalformed || reason == muru.ReasonBodyTooSlow {
 		h["Connection"] = []string{"close"} // where the next request begins is anybody's guess
 	}
 	q.ownFields(h)

@@ -30,6 +30,7 @@ func TestEveryCauseHasItsStatusAndPage(t *testing.T) {
 		{muru.ErrDraining, 503, "no_release", "Nothing is serving this application."},
 		{muru.ErrDrainCut, 503, "no_release", "Nothing is serving this application."},
 		{muru.ErrBodyTooLarge, 413, "body_too_large", "The request's body is too large."},
+		{muru.ErrBodyTooSlow, 408, "body_too_slow", "The request's body came too slowly."},
 		{muru.ErrMalformedBody, 400, "malformed", "The request cannot be understood."},
 		{fmt.Errorf("link 3: %w", muru.ErrWorkerDied), 502, "worker_crashed", "The worker answering this request died."},
 		{errors.New("what is this"), 502, "worker_crashed", "The worker answering this request died."},

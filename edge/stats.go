@@ -39,7 +39,8 @@ type releaseStats struct {
 // releaseReasons are those that a release's requests can end with.
 var releaseReasons = []muru.Reason{
 	muru.ReasonAppError, muru.ReasonWorkerCrashed, muru.ReasonHardTimeout, muru.ReasonQueueTimeout,
-	muru.ReasonQueueFull, muru.ReasonNoRelease, muru.ReasonMalformed, muru.ReasonBodyTooLarge, muru.ReasonClientGone,
+	muru.ReasonQueueFull, muru.ReasonNoRelease, muru.ReasonMalformed, muru.ReasonBodyTooSlow, muru.ReasonBodyTooLarge,
+	muru.ReasonClientGone,
 }
 
 func newReleaseStats(id muru.ReleaseID) *releaseStats {

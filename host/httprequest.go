@@ -53,7 +53,7 @@ func (r *release) httpOutcome(q *request, s *slot, err, cut error) (cause error,
 		return cut, false
 	case isGone:
 		return err, gone.Answered
-	case errors.Is(err, muru.ErrClientGone), errors.Is(err, muru.ErrBodyTooLarge), errors.Is(err, muru.ErrMalformedBody):
+	case muru.ClientFault(err):
 		return err, false
 	case errors.Is(err, upstream.ErrConnect), errors.Is(err, upstream.ErrReset):
 		if s == nil || s.w == nil {

@@ -65,11 +65,17 @@ func TestBodiesReachTheApplication(t *testing.T) {
 }
 
 // tooLarge is a body that is over the route's limit after some of it.
-type tooLarge struct{ left int }
+func tooLarge(after int) io.Reader { return &refused{after, muru.ErrBodyTooLarge} }
 
-func (b *tooLarge) Read(p []byte) (int, error) {
+// refused is a body that the edge refuses after some of it.
+type refused struct {
+	left  int
+	cause error
+}
+
+func (b *refused) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("over 1MiB: %w", muru.ErrBodyTooLarge)
+		return 0, fmt.Errorf("read it: %w", b.cause)
 	}
 	n := min(len(p), b.left)
 	b.left -= n
@@ -85,9 +91,11 @@ func TestBodyThatCannotBeReadIsTheClientsFault(t *testing.T) {
 		length int64
 		want   error
 	}{
-		{"small and too large", &tooLarge{10}, 100, muru.ErrBodyTooLarge},
-		{"large and too large", &tooLarge{1 << 20}, 2 << 20, muru.ErrBodyTooLarge},
-		{"of unknown length", &tooLarge{1 << 20}, -1, muru.ErrBodyTooLarge},
+		{"small and too large", tooLarge(10), 100, muru.ErrBodyTooLarge},
+		{"large and too large", tooLarge(1 << 20), 2 << 20, muru.ErrBodyTooLarge},
+		{"of unknown length", tooLarge(1 << 20), -1, muru.ErrBodyTooLarge},
+		{"too slow", &refused{10, muru.ErrBodyTooSlow}, 100, muru.ErrBodyTooSlow},
+		{"too slow, beyond what is read ahead", &refused{1 << 21, muru.ErrBodyTooSlow}, 3 << 20, muru.ErrBodyTooSlow},
 		{"cut short", strings.NewReader("short"), 100, muru.ErrClientGone},
 		{"cut short and large", strings.NewReader(strings.Repeat("x", 100000)), 200000, muru.ErrClientGone},
 	} {

@@ -97,7 +97,7 @@ func (q *request) inMemory() bool {
 // bodyCause is the cause of a body that could not be read: what the edge's
 // reader said, or else that the client left in the middle of it.
 func bodyCause(err *wire.BodyError) error {
-	if errors.Is(err, muru.ErrBodyTooLarge) || errors.Is(err, muru.ErrMalformedBody) || errors.Is(err, muru.ErrClientGone) {
+	if muru.ClientFault(err) {
 		return err
 	}
 	return errors.Join(muru.ErrClientGone, err)

@@ -183,6 +183,7 @@ func TestFailuresOfTheBodyAreToldApart(t *testing.T) {
 	}{
 		{"too large, chunked", muru.ErrBodyTooLarge, -1, muru.ErrBodyTooLarge},
 		{"too large, long", muru.ErrBodyTooLarge, 1 << 20, muru.ErrBodyTooLarge},
+		{"too slow, long", muru.ErrBodyTooSlow, 1 << 20, muru.ErrBodyTooSlow},
 		{"malformed", fmt.Errorf("chunk: %w", muru.ErrMalformedBody), -1, muru.ErrMalformedBody},
 		{"broken", broken, 1 << 20, muru.ErrClientGone},
 		{"broken, small", broken, 100, muru.ErrClientGone},

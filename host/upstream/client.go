@@ -95,8 +95,8 @@ func (h *Hooks) upgraded() {
 //
 // The error is nil or has one of these in its chain: [ErrConnect], [ErrReset],
 // [muru.ErrClientGone] (a [GoneError] when the answer could not be passed on),
-// [muru.ErrBodyTooLarge], [muru.ErrMalformedBody] (also a [RequestError]), or
-// context.Cause(ctx). When the client goes, up to 64 KB of an answer of known
+// [muru.ErrBodyTooLarge], [muru.ErrBodyTooSlow], [muru.ErrMalformedBody] (also a
+// [RequestError]), or context.Cause(ctx). When the client goes, up to 64 KB of an answer of known
 // length are read for nobody, so that the connection stays usable; anything
 // else is cut.
 //

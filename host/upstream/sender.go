@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -132,7 +131,7 @@ func bodyError(err error) error {
 	switch {
 	case err == io.EOF:
 		return fmt.Errorf("read the request's body: %w: it ends before its length", muru.ErrMalformedBody)
-	case errors.Is(err, muru.ErrBodyTooLarge), errors.Is(err, muru.ErrMalformedBody), errors.Is(err, muru.ErrClientGone):
+	case muru.ClientFault(err):
 		return fmt.Errorf("read the request's body: %w", err)
 	}
 	return fmt.Errorf("read the request's body: %w: %w", muru.ErrClientGone, err)
