@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,25 +12,7 @@ func TestREPLOutlivesItsMuru(t *testing.T) {
 	t.Parallel()
 	h := openTestHouse(t)
 	socket := filepath.Join(shortTempDir(t), control.SocketName)
-	serve := func() (stop func()) {
-		r := newRunner(h.runnerOptions())
-		server := control.NewServer(control.Options{Muru: r, Version: version})
-		listener, err := control.Listen(socket, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listener) }()
-		return func() {
-			if err := server.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-			if err := r.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-			<-served
-		}
-	}
+	serve := func() (stop func()) { return serveAt(t, socket, h.NewRunner()) }
 	stop := serve()
 	s := typeAt(t, shortTempDir(t), "MURU_CONTROL="+socket)
 	s.expect(`^muru: \w\S*: no apps\. help\(\)`)
