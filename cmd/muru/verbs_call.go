@@ -54,11 +54,32 @@ func (v *command) call(ctx context.Context, m control.Muru) error {
 	return v.printValue(value, lastSay)
 }
 
+// A refusal is what muru refuses a verb with. In a recipe the builtin's name
+// says which of many calls was refused; here it would say once more what the
+// person has just typed.
+type refusal struct {
+	builtin string
+	err     error
+}
+
+func (e *refusal) Error() string { return strings.TrimPrefix(e.err.Error(), e.builtin+": ") }
+
+// Text is [control.ErrorText] of it.
+func (e *refusal) Text() string { return strings.TrimPrefix(control.ErrorText(e.err), e.builtin+": ") }
+
+func (e *refusal) Unwrap() error { return e.err }
+
 // ended is the error of a call that failed: a rollout that was waited for
 // has said itself how it ended.
 func (v *command) ended(err error, lastSay string) error {
 	kind := control.KindOf(err)
-	if _, ok := errors.AsType[*person.ExitError](err); ok || !v.wait {
+	if _, ok := errors.AsType[*person.ExitError](err); ok {
+		return err
+	}
+	if kind == muru.KindRefused {
+		return &refusal{builtin: v.spec.Name, err: err}
+	}
+	if !v.wait {
 		return err
 	}
 	if kind == muru.KindTimeout && v.timeout > 0 {
