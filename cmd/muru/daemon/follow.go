@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/builtins"
 	"muru/control"
 	"muru/rollout"
 )
@@ -47,6 +48,11 @@ func (r *Runner) Events(ctx context.Context, q control.EventRequest, out func(mu
 
 // eventQuery is q for the engine. A target that is not there is not_found.
 func (r *Runner) eventQuery(q control.EventRequest) (rollout.EventQuery, error) {
+	if q.Kind != "" {
+		if err := builtins.CheckEventKind(q.Kind); err != nil {
+			return rollout.EventQuery{}, err
+		}
+	}
 	query := rollout.EventQuery{Run: q.Run, Since: q.Since, Kind: q.Kind, Limit: q.Limit}
 	if q.Level != muru.LevelNotice {
 		query.Level = &q.Level
