@@ -106,6 +106,9 @@ func canary(c *Call) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if arg[string](c, "until") == "hold" { // otherwise the proof decides whether there were enough
+		c.set.needs(r.Number, arg[int](c, "min_requests"))
+	}
 	if !arg[bool](c, "wait") {
 		return c.set.rollout(r), nil
 	}
@@ -141,7 +144,7 @@ func (c *Call) gates() ([]muru.Gate, error) {
 
 // waitRollout waits for the end of a rollout and shows it on the terminal.
 func (c *Call) waitRollout(ctx context.Context, number int) (starlark.Value, error) {
-	w := watcher{terminal: c.set.env.Terminal}
+	w := watcher{terminal: c.set.env.Terminal, least: c.set.leastOf(number)}
 	r, err := c.engine().WaitRollout(ctx, number, w.see)
 	if err != nil {
 		return nil, err
@@ -162,7 +165,7 @@ func (s *Set) Finish(ctx context.Context) error {
 		if r.Run != s.env.Run || !r.Live() {
 			continue
 		}
-		w := watcher{terminal: s.env.Terminal}
+		w := watcher{terminal: s.env.Terminal, least: s.leastOf(r.Number)}
 		if _, err := s.env.Engine.WaitRollout(ctx, r.Number, w.see); err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -175,6 +178,7 @@ func (s *Set) Finish(ctx context.Context) error {
 // a gate that cannot judge: it holds the step up, and only its author can help.
 type watcher struct {
 	terminal Terminal
+	least    int // requests that a step needs, 0: not known
 	last     string
 	errors   map[string]string // gate: what went wrong, as it was said
 }
@@ -194,7 +198,11 @@ func (w *watcher) see(r muru.Rollout) {
 		w.last = line
 		w.terminal.Say(line)
 	}
-	w.terminal.Progress(r)
+	line := ""
+	if r.Live() {
+		line = ProgressLine(r, w.least)
+	}
+	w.terminal.Progress(r.Number, line)
 }
 
 // StatusLine words the state of a rollout for somebody who waits for it:

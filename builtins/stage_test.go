@@ -39,7 +39,7 @@ type terminal struct {
 	mu       sync.Mutex
 	said     []string
 	printed  []string
-	progress []muru.Rollout
+	progress []string
 }
 
 func (t *terminal) Say(line string) {
@@ -54,10 +54,10 @@ func (t *terminal) Print(text string) {
 	t.printed = append(t.printed, text)
 }
 
-func (t *terminal) Progress(r muru.Rollout) {
+func (t *terminal) Progress(_ int, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progress = append(t.progress, r)
+	t.progress = append(t.progress, line)
 }
 
 func (t *terminal) lines() []string {

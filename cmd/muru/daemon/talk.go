@@ -5,7 +5,6 @@ import (
 
 	"go.starlark.net/starlark"
 
-	"muru"
 	"muru/builtins"
 	"muru/control"
 )
@@ -53,13 +52,9 @@ func (t *talk) Say(lines string) { t.send(control.Message{Kind: control.KindSay,
 // Print shows what is printed.
 func (t *talk) Print(text string) { t.send(control.Message{Kind: control.KindPrint, Text: text}) }
 
-// Progress shows where a rollout is; the text is empty when it has ended.
-func (t *talk) Progress(r muru.Rollout) {
-	m := control.Message{Kind: control.KindProgress, Rollout: r.Number}
-	if r.Live() {
-		m.Text = builtins.ProgressLine(r)
-	}
-	t.send(m)
+// Progress shows where a rollout is; the line is empty when it has ended.
+func (t *talk) Progress(rollout int, line string) {
+	t.send(control.Message{Kind: control.KindProgress, Rollout: rollout, Text: line})
 }
 
 // call says which builtin was called.

@@ -1,7 +1,6 @@
 package person
 
 import (
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -62,7 +61,7 @@ func (p *Printer) print(m control.Message) {
 	case control.KindPrint:
 		p.said.Print(m.Text)
 	case control.KindProgress:
-		p.terminal.progress(m.Rollout, m.Text)
+		p.terminal.Progress(m.Rollout, m.Text)
 	case control.KindValue:
 		p.value = &m
 	case control.KindEvent:
@@ -101,45 +100,3 @@ func (p *Printer) Result() (value *control.Message, lastSay string) {
 
 // Close takes a progress line off the terminal.
 func (p *Printer) Close() { p.terminal.Close() }
-
-// progress shows the line that says where a rollout is; an empty one means
-// that it has ended.
-func (t *Terminal) progress(rollout int, line string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if line == "" {
-		t.clear()
-		delete(t.last, rollout)
-		return
-	}
-	if t.redraw {
-		t.clear()
-		io.WriteString(t.err, cutToWidth(line, t.width()-1))
-		t.drawn = true
-		return
-	}
-	now := t.now()
-	last, begun := t.last[rollout]
-	if !begun {
-		t.last[rollout] = now // a first line would say what was just reported
-		return
-	}
-	if now.Sub(last) >= plainProgressEvery {
-		t.last[rollout] = now
-		fmt.Fprintln(t.err, line)
-	}
-}
-
-// freshLine leaves the cursor at the beginning of an empty line: behind the
-// ^C that a terminal prints there is none yet.
-func (t *Terminal) freshLine() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.drawn {
-		t.clear()
-		return
-	}
-	if IsTerminal(t.err) {
-		fmt.Fprintln(t.err)
-	}
-}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
-	"muru"
 	"muru/builtins"
 )
 
@@ -19,9 +19,9 @@ import (
 const plainProgressEvery = 10 * time.Second
 
 // A Terminal is what a person sees of a run: reports and printed values on
-// out, progress on err. On a terminal that can, progress is one line that is
-// redrawn; elsewhere it is a plain line now and then, and no escape byte is
-// ever written. It is safe for concurrent use.
+// out, progress on err. On a terminal that can, progress is a line, or a few
+// where it is narrow, that is redrawn; elsewhere it is a plain line now and
+// then, and no escape byte is ever written. It is safe for concurrent use.
 type Terminal struct {
 	now func() time.Time
 
@@ -30,8 +30,8 @@ type Terminal struct {
 	err    io.Writer
 	redraw bool
 	width  func() int        // of the terminal now: people resize it
-	drawn  bool              // a progress line stands on the terminal
-	last   map[int]time.Time // rollout: when its progress was printed plainly
+	drawn  []string          // the rows of progress that stand on the terminal
+	last   map[int]time.Time // rollout: when its progress was printed plainly, or first asked for
 }
 
 var _ builtins.Terminal = (*Terminal)(nil)
@@ -63,29 +63,31 @@ func (t *Terminal) Print(text string) {
 	fmt.Fprintln(t.out, text)
 }
 
-// Progress shows where a live rollout is.
-func (t *Terminal) Progress(r muru.Rollout) {
+// Progress shows the line that says where a rollout is; an empty one means
+// that it has ended.
+func (t *Terminal) Progress(rollout int, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !r.Live() {
+	if line == "" {
 		t.clear()
-		delete(t.last, r.Number)
+		delete(t.last, rollout)
 		return
 	}
 	if t.redraw {
 		t.clear()
-		io.WriteString(t.err, cutToWidth(builtins.ProgressLine(r), t.width()-1))
-		t.drawn = true
+		t.drawn = rowsOf(line, t.width()-1)
+		io.WriteString(t.err, strings.Join(t.drawn, "\n"))
 		return
 	}
 	now := t.now()
-	last, begun := t.last[r.Number]
+	last, begun := t.last[rollout]
 	if !begun {
-		last = r.Started
+		t.last[rollout] = now // a first line would say what was just reported
+		return
 	}
 	if now.Sub(last) >= plainProgressEvery {
-		t.last[r.Number] = now
-		fmt.Fprintln(t.err, builtins.ProgressLine(r))
+		t.last[rollout] = now
+		fmt.Fprintln(t.err, line)
 	}
 }
 
@@ -96,30 +98,30 @@ func (t *Terminal) Close() {
 	t.clear()
 }
 
-// clear takes a progress line off the terminal. t.mu is held.
+// clear takes progress off the terminal. t.mu is held.
 func (t *Terminal) clear() {
-	if t.drawn {
-		io.WriteString(t.err, "\r\x1b[K")
-		t.drawn = false
+	if t.drawn == nil {
+		return
 	}
+	// A terminal that was made narrower meanwhile has broken the rows anew.
+	rows, width := 0, t.width()
+	for _, row := range t.drawn {
+		rows += max(1, (utf8.RuneCountInString(row)+width-1)/width)
+	}
+	io.WriteString(t.err, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", rows-1))
+	t.drawn = nil
 }
 
-// cutToWidth keeps a line from wrapping, which redrawing could not undo. It
-// cuts between words: half a number would be read as a number.
-func cutToWidth(line string, width int) string {
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, line)
-	letters := []rune(line)
-	if len(letters) <= width {
-		return line
+// freshLine leaves the cursor at the beginning of an empty line: behind the
+// ^C that a terminal prints there is none yet.
+func (t *Terminal) freshLine() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.drawn != nil {
+		t.clear()
+		return
 	}
-	letters = letters[:max(width-1, 0)] // room for the ellipsis
-	if i := strings.LastIndexByte(string(letters), ' '); i > 0 {
-		return strings.TrimRight(string(letters)[:i], " ,(") + "…"
+	if IsTerminal(t.err) {
+		fmt.Fprintln(t.err)
 	}
-	return string(letters) + "…"
 }

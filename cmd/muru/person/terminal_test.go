@@ -1,7 +1,10 @@
 package person
 
 import (
+	"bytes"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	"muru/cmd/muru/person/persontest"
@@ -26,8 +29,49 @@ func TestProgressThatIsTooLongIsCutBetweenWords(t *testing.T) {
 			t.Errorf("to %d: %q, want %q", c.width, got, c.want)
 		}
 	}
-	if got := cutToWidth("a\x1b[K\nb", 20); got != "a [K b" {
+	if got := rowsOf("a\x1b[K\nb", 20); !slices.Equal(got, []string{"a [K b"}) {
 		t.Errorf("control characters: %q", got)
+	}
+}
+
+func TestProgressIsBrokenBehindCommasAndTakenOffAgain(t *testing.T) {
+	const line = "rollout 1 running step 1 of 2: 10%, 5 s of 30s, 82 requests 18 5xx (baseline 760 0), " +
+		"5xx no_data, crashes pass, p99 no_data, p95 no_data, needs 18 more requests"
+	for width, want := range map[int][]string{
+		200: {line},
+		79: {
+			"rollout 1 running step 1 of 2: 10%, 5 s of 30s,",
+			"  82 requests 18 5xx (baseline 760 0), 5xx no_data, crashes pass, p99 no_data,",
+			"  p95 no_data, needs 18 more requests",
+		},
+		40: {
+			"rollout 1 running step 1 of 2: 10%,",
+			"  5 s of 30s,",
+			"  82 requests 18 5xx (baseline 760 0),",
+			"  5xx no_data, crashes pass, p99…",
+		},
+		20: {"rollout 1 running…"},
+	} {
+		got := rowsOf(line, width)
+		if !slices.Equal(got, want) {
+			t.Errorf("at %d:\n%q\nwant\n%q", width, got, want)
+		}
+	}
+
+	var out bytes.Buffer
+	width := 80
+	p := NewTerminal(io.Discard, &out)
+	p.redraw, p.width = true, func() int { return width }
+	p.Progress(1, line)
+	drawn := out.Len()
+	width = 40 // of the three rows, the second is now two and the first, too
+	p.Progress(1, "")
+	if got := out.String()[drawn:]; got != "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[K", 4) {
+		t.Errorf("taken off by %q", got)
+	}
+	p.Close()
+	if got := out.String()[drawn:]; strings.Count(got, "\r") != 1 {
+		t.Errorf("taken off twice: %q", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func (r *repl) showNews(ctx context.Context) {
 	if more := max(0, len(all)-newsShown) + max(0, unseen); more > 0 {
 		fmt.Fprintf(r.person.Stdout, "... and %d more: events()\n", more)
 	}
-	for _, e := range all[max(0, len(all)-newsShown):] {
-		fmt.Fprintln(r.person.Stdout, e.Line(time.Now(), time.Local))
+	for _, line := range builtins.EventLines(all[max(0, len(all)-newsShown):], time.Now(), time.Local) {
+		fmt.Fprintln(r.person.Stdout, line)
 	}
 }
