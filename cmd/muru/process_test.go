@@ -294,3 +294,25 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		<-time.After(2 * time.Millisecond)
 	}
 }
+
+func TestTrafficThatIsInterruptedSaysWhatItCounted(t *testing.T) {
+	t.Parallel()
+	stage := serveStage(t)
+	p := &process{t: t, cmd: exec.Command("muru", "traffic", "shop", "--duration", "1h"), lines: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "MURU_CONTROL="+stage.socket)
+	p.start()
+	if !eventuallyIn(10*time.Second, func() bool {
+		served := stage.value(`any([w.served > 3 for w in workers("shop")])`)
+		return served == "True"
+	}) {
+		t.Fatal("no request arrives")
+	}
+	p.signal(os.Interrupt)
+	if status := p.status(); status != 130 {
+		t.Errorf("status %d", status)
+	}
+	want := `^interrupted at traffic\("shop"\) after [\d.]+ m?s\nmuru: \d+ requests in [\d.]+ m?s: \{200: [1-9]\d*\}\n$`
+	if !regexp.MustCompile(want).MatchString(p.printed()) {
+		t.Errorf("it says\n%s", p.printed())
+	}
+}

@@ -83,6 +83,20 @@ func (s *stage) as(who, source string) {
 	}
 }
 
+// value is what an expression gives, as it prints.
+func (s *stage) value(source string) (text string) {
+	s.t.Helper()
+	err := s.runner.Call(s.t.Context(), control.Call{Source: source, Dir: "/"}, func(m control.Message) {
+		if m.Kind == control.KindValue {
+			text = m.Text
+		}
+	})
+	if err != nil {
+		s.t.Fatal(control.ErrorText(err))
+	}
+	return text
+}
+
 // events returns the messages of the events of a kind so far.
 func (s *stage) events(kind string) (messages []string) {
 	s.t.Helper()

@@ -167,6 +167,9 @@ func (w *Watch) interrupted(sig os.Signal, more <-chan os.Signal, end func(error
 		}
 	case leaveRunning:
 		end(errLeft)
+		if !movesTraffic {
+			w.Printer.resume() // what was given up says what it did
+		}
 	}
 	return false, gone
 }
