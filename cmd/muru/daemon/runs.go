@@ -15,6 +15,10 @@ import (
 // runsKept is how many runs that ended are remembered.
 const runsKept = 100
 
+// runsAtOnce bounds the runs that go on: a loop in a shell or a timer that
+// starts runs which never end would take all memory and threads of what serves.
+const runsAtOnce = 256
+
 // A daemonRun is a run that nobody needs to watch.
 type daemonRun struct {
 	recipe Recipe
@@ -47,6 +51,11 @@ func (r *Runner) StartRun(ctx context.Context, q control.Run) (int, error) {
 		cancel(nil)
 		return 0, stopping()
 	}
+	if r.working() >= runsAtOnce {
+		cancel(nil)
+		return 0, muru.Errorf(muru.KindRefused, "%d runs go on already", runsAtOnce).
+			WithHint("muru runs lists them, muru cancel N ends one")
+	}
 	run.number = r.begin(rec)
 	r.runs[run.number] = run
 	r.forgetRuns()
@@ -59,6 +68,16 @@ func (r *Runner) StartRun(ctx context.Context, q control.Run) (int, error) {
 		run.output.end(err, time.Now())
 	}()
 	return run.number, nil
+}
+
+// working counts the runs that go on. r.mu is held.
+func (r *Runner) working() (n int) {
+	for _, run := range r.runs {
+		if _, done, _ := run.output.ended(); !done {
+			n++
+		}
+	}
+	return n
 }
 
 // forgetRuns drops the oldest runs that ended. r.mu is held.

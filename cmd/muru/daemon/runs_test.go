@@ -183,3 +183,27 @@ func TestTheCallerOfARunIsKnownInBranchesAndModules(t *testing.T) {
 		t.Errorf("by %q", e.By)
 	}
 }
+
+func TestMoreRunsThanAreGoodForAnybodyAreRefused(t *testing.T) {
+	r := newTestRunner(t)
+	dir := writeRecipe(t, "sleep(\"1h\")\n")
+	begin := func() (int, error) { return r.StartRun(asAna(t), control.Run{File: "r.star", Dir: dir}) }
+	last := 0
+	for range runsAtOnce {
+		n, err := begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = n
+	}
+	_, err := begin()
+	if want := "256 runs go on already\nhint: muru runs lists them, muru cancel N ends one"; err == nil || control.ErrorText(err) != want || muru.KindOf(err) != muru.KindRefused {
+		t.Errorf("one more: %v", err)
+	}
+	if err := r.CancelRun(asAna(t), last); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := begin(); err != nil {
+		t.Errorf("when one has ended: %v", err)
+	}
+}
