@@ -40,7 +40,7 @@ func TestCtrlDInAnEmbeddedSessionSaysThatNothingGoesOn(t *testing.T) {
 	s.enter(`deploy("shop", "`+shop+`", hold = True)`, `muru: release shop@r2 is ready and held`)
 	s.enter(`canary("shop@r2", hold = "1h", wait = False)`, `muru: rollout 1 of shop@r2 started`)
 	s.send("\x04")
-	s.expect(`it ends with this process: leave \[Enter\]`)
+	s.expect(`\nrollout 1 is (?:at 10%|running)\nit ends with this process: leave \[Enter\]`)
 	s.send("\r")
 	s.ends(0)
 }

@@ -72,7 +72,11 @@ func (w *Watch) Leave(rollouts []int) (stays bool, err error) {
 	arrived, giveBack := w.Person.Signals.Take()
 	defer giveBack()
 	live := w.live()
-	fmt.Fprintln(w.Person.Stderr, leftAt(live))
+	where := leftAt(live)
+	if w.Asks != "" { // it may not be left
+		where = strings.ReplaceAll(where, " left ", " is ")
+	}
+	fmt.Fprintln(w.Person.Stderr, where)
 	switch w.ask(arrived) {
 	case abortAndCleanUp:
 		return false, w.cleanUp(live, arrived, func(error) {})

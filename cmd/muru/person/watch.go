@@ -213,14 +213,23 @@ func (w *Watch) cancelling(rollouts []control.RolloutInfo) string {
 func leftAt(rollouts []control.RolloutInfo) string {
 	var left []string
 	for _, r := range rollouts {
-		share, err := muru.ShareFromPercent(r.Share)
-		if err != nil || r.State == "" {
-			left = append(left, fmt.Sprintf("rollout %d left running", r.Number))
-			continue
-		}
-		left = append(left, fmt.Sprintf("rollout %d left at %s", r.Number, share))
+		left = append(left, fmt.Sprintf("rollout %d left %s", r.Number, placeOf(r)))
 	}
 	return strings.Join(left, ", ")
+}
+
+// placeOf says where a live rollout is. Of one that the daemon did not speak
+// of in time only that it runs is known, and one that waits for its turn has
+// no share yet.
+func placeOf(r control.RolloutInfo) string {
+	share, err := muru.ShareFromPercent(r.Share)
+	switch {
+	case r.State == muru.Queued.String():
+		return "queued"
+	case err != nil || r.State == "":
+		return "running"
+	}
+	return "at " + share.String()
 }
 
 // live returns the rollouts that are waited for and still live. One that the
