@@ -102,14 +102,25 @@ func canary(c *Call) (starlark.Value, error) {
 		OnFail: onFail[arg[string](c, "on_fail")], OnConflict: onConflict[arg[string](c, "on_conflict")],
 		Shield: arg[bool](c, "shield"),
 	})
-	c.say(report)
-	if err != nil {
-		return nil, err
-	}
-	if arg[string](c, "until") == "hold" { // otherwise the proof decides whether there were enough
+	if err == nil && arg[string](c, "until") == "hold" { // otherwise the proof decides whether there were enough
 		c.set.needs(r.Number, arg[int](c, "min_requests"))
 	}
-	if !arg[bool](c, "wait") {
+	return c.started(r, report, err)
+}
+
+// started reports that a rollout was started, and waits for its end if the
+// call does. What waits for it is shown first: who interrupts when they read
+// the report is asked what becomes of the rollout.
+func (c *Call) started(r muru.Rollout, report rollout.Report, err error) (starlark.Value, error) {
+	wait := err == nil && arg[bool](c, "wait")
+	if wait && r.Live() {
+		c.set.env.Terminal.Progress(r.Number, ProgressLine(r, c.set.leastOf(r.Number)))
+	}
+	c.say(report)
+	switch {
+	case err != nil:
+		return nil, err
+	case !wait:
 		return c.set.rollout(r), nil
 	}
 	return c.waitRollout(c.ctx, r.Number)
@@ -194,15 +205,18 @@ func (w *watcher) see(r muru.Rollout) {
 		w.errors[v.Gate] = v.Message
 		w.terminal.Say(fmt.Sprintf("rollout %d gate %s cannot judge: %s", r.Number, v.Gate, v.Message))
 	}
+	progress := ""
+	if r.Live() {
+		progress = ProgressLine(r, w.least)
+	}
 	if line := StatusLine(r); line != w.last {
+		if w.last == "" && r.Live() {
+			w.terminal.Progress(r.Number, progress) // before the first line, as in started
+		}
 		w.last = line
 		w.terminal.Say(line)
 	}
-	line := ""
-	if r.Live() {
-		line = ProgressLine(r, w.least)
-	}
-	w.terminal.Progress(r.Number, line)
+	w.terminal.Progress(r.Number, progress)
 }
 
 // StatusLine words the state of a rollout for somebody who waits for it:

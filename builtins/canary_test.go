@@ -34,6 +34,10 @@ func TestCanaryReportsEachStepAndPromotion(t *testing.T) {
 	if len(s.terminal.progress) < 3 {
 		t.Errorf("shown %d times while it ran", len(s.terminal.progress))
 	}
+	// Who interrupts when they read that it was started is asked what becomes of it.
+	if len(s.terminal.shownAt) == 0 || s.terminal.shownAt[0] != 0 || s.terminal.progress[0] == "" {
+		t.Errorf("what is waited for is first shown behind %v reports", s.terminal.shownAt)
+	}
 }
 
 func TestGateThatCannotJudgeIsSaidOnce(t *testing.T) {

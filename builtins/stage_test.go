@@ -40,6 +40,7 @@ type terminal struct {
 	said     []string
 	printed  []string
 	progress []string
+	shownAt  []int // how much was said when progress was shown
 }
 
 func (t *terminal) Say(line string) {
@@ -57,7 +58,7 @@ func (t *terminal) Print(text string) {
 func (t *terminal) Progress(_ int, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progress = append(t.progress, line)
+	t.progress, t.shownAt = append(t.progress, line), append(t.shownAt, len(t.said))
 }
 
 func (t *terminal) lines() []string {
