@@ -6,15 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"time"
 )
-
-// lingerFor bounds what a call may still say when whoever asked is leaving.
-const lingerFor = 500 * time.Millisecond
 
 // messages asks for a stream and gives its messages to out until it ends. A
 // server that says nothing at all for long, not even that it is alive, is
@@ -33,44 +28,6 @@ func (c *Client) messages(asked context.Context, method, path string, body any, 
 		return context.Cause(asked)
 	}
 	return err
-}
-
-// A leaving is how a client gives up what it asked for: it closes its half of
-// the connection, which ends the work at the server, and listens for a moment
-// to what that still says. The zero value closes nothing.
-type leaving struct {
-	mu   sync.Mutex // guards what follows
-	conn net.Conn
-	sent bool // the request is whole
-}
-
-// trace finds the connection.
-func (l *leaving) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.conn = info.Conn
-		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.sent = info.Err == nil
-		},
-	}
-}
-
-// leave closes our half, and calls end when the moment has passed: at once
-// where there is no half to close.
-func (l *leaving) leave(end func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	half, ok := l.conn.(interface{ CloseWrite() error })
-	if !ok || !l.sent || half.CloseWrite() != nil {
-		end()
-		return
-	}
-	time.AfterFunc(lingerFor, end)
 }
 
 // hear is messages until ctx ends.

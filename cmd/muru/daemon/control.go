@@ -39,7 +39,7 @@ func (s *server) openControl() (err error) {
 	if s.socket, err = control.Listen(s.controlPath(), s.o.SocketGroup); err != nil {
 		return err
 	}
-	s.runner = s.NewRunner()
+	s.runner = NewRunner(s.runnerOptions()) // which stop closes in its turn
 	s.control = control.NewServer(control.Options{
 		Muru: s.runner, Version: s.version, WriteMetrics: s.edge.WriteMetrics, Healthy: s.healthy,
 		Bug: func(b control.Bug) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 
 	"muru"
 	"muru/builtins"
@@ -65,10 +65,10 @@ func Serve(ctx context.Context, o ServeOptions, terminal builtins.Terminal) (err
 	}
 	if err = s.start(ctx, terminal); err == nil {
 		terminal.Say(fmt.Sprintf("serving on http://%s, control at %s", s.address, s.socket.Path()))
-		s.tellSystemd(daemon.SdNotifyReady + "\nSTATUS=serving on " + s.address)
+		s.tellSystemd(systemd.SdNotifyReady + "\nSTATUS=serving on " + s.address)
 		err = s.wait(ctx)
 	}
-	s.tellSystemd(daemon.SdNotifyStopping)
+	s.tellSystemd(systemd.SdNotifyStopping)
 	cut, stopped := s.stop(context.WithoutCancel(ctx))
 	if cut != nil {
 		terminal.Say(control.ErrorText(cut)) // that somebody waited longer than we do is no failure of stopping
@@ -162,7 +162,7 @@ func (s *server) stop(ctx context.Context) (cut, err error) {
 
 // tellSystemd says how it goes to the systemd that started us, if one did.
 func (s *server) tellSystemd(state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
+	if _, err := systemd.SdNotify(false, state); err != nil {
 		s.log.Warn("tell systemd", "state", state, "error", err)
 	}
 }
