@@ -102,11 +102,25 @@ func canary(c *Call) (starlark.Value, error) {
 		OnFail: onFail[arg[string](c, "on_fail")], OnConflict: onConflict[arg[string](c, "on_conflict")],
 		Shield: arg[bool](c, "shield"),
 	})
-	c.say(report)
-	if err != nil {
-		return nil, err
+	if err == nil && arg[string](c, "until") == "hold" { // otherwise the proof decides whether there were enough
+		c.set.needs(r.Number, arg[int](c, "min_requests"))
 	}
-	if !arg[bool](c, "wait") {
+	return c.started(r, report, err)
+}
+
+// started reports that a rollout was started, and waits for its end if the
+// call does. What waits for it is shown first: who interrupts when they read
+// the report is asked what becomes of the rollout.
+func (c *Call) started(r muru.Rollout, report rollout.Report, err error) (starlark.Value, error) {
+	wait := err == nil && arg[bool](c, "wait")
+	if wait && r.Live() {
+		c.set.env.Terminal.Progress(r.Number, ProgressLine(r, c.set.leastOf(r.Number)))
+	}
+	c.say(report)
+	switch {
+	case err != nil:
+		return nil, err
+	case !wait:
 		return c.set.rollout(r), nil
 	}
 	return c.waitRollout(c.ctx, r.Number)
@@ -141,7 +155,7 @@ func (c *Call) gates() ([]muru.Gate, error) {
 
 // waitRollout waits for the end of a rollout and shows it on the terminal.
 func (c *Call) waitRollout(ctx context.Context, number int) (starlark.Value, error) {
-	w := watcher{terminal: c.set.env.Terminal}
+	w := watcher{terminal: c.set.env.Terminal, least: c.set.leastOf(number)}
 	r, err := c.engine().WaitRollout(ctx, number, w.see)
 	if err != nil {
 		return nil, err
@@ -162,7 +176,7 @@ func (s *Set) Finish(ctx context.Context) error {
 		if r.Run != s.env.Run || !r.Live() {
 			continue
 		}
-		w := watcher{terminal: s.env.Terminal}
+		w := watcher{terminal: s.env.Terminal, least: s.leastOf(r.Number)}
 		if _, err := s.env.Engine.WaitRollout(ctx, r.Number, w.see); err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -175,6 +189,7 @@ func (s *Set) Finish(ctx context.Context) error {
 // a gate that cannot judge: it holds the step up, and only its author can help.
 type watcher struct {
 	terminal Terminal
+	least    int // requests that a step needs, 0: not known
 	last     string
 	errors   map[string]string // gate: what went wrong, as it was said
 }
@@ -190,11 +205,18 @@ func (w *watcher) see(r muru.Rollout) {
 		w.errors[v.Gate] = v.Message
 		w.terminal.Say(fmt.Sprintf("rollout %d gate %s cannot judge: %s", r.Number, v.Gate, v.Message))
 	}
+	progress := ""
+	if r.Live() {
+		progress = ProgressLine(r, w.least)
+	}
 	if line := StatusLine(r); line != w.last {
+		if w.last == "" && r.Live() {
+			w.terminal.Progress(r.Number, progress) // before the first line, as in started
+		}
 		w.last = line
 		w.terminal.Say(line)
 	}
-	w.terminal.Progress(r)
+	w.terminal.Progress(r.Number, progress)
 }
 
 // StatusLine words the state of a rollout for somebody who waits for it:

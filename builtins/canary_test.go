@@ -34,6 +34,10 @@ func TestCanaryReportsEachStepAndPromotion(t *testing.T) {
 	if len(s.terminal.progress) < 3 {
 		t.Errorf("shown %d times while it ran", len(s.terminal.progress))
 	}
+	// Who interrupts when they read that it was started is asked what becomes of it.
+	if len(s.terminal.shownAt) == 0 || s.terminal.shownAt[0] != 0 || s.terminal.progress[0] == "" {
+		t.Errorf("what is waited for is first shown behind %v reports", s.terminal.shownAt)
+	}
 }
 
 func TestGateThatCannotJudgeIsSaidOnce(t *testing.T) {
@@ -183,11 +187,17 @@ func TestProgressLineShowsStepCountsAndVerdicts(t *testing.T) {
 		},
 	}
 	want := "rollout 1 running step 1 of 2: 10%, 5 s of 30s, 82 requests 18 5xx (baseline 760 0), 5xx fail, crashes pass"
-	if got := ProgressLine(r); got != want {
+	if got := ProgressLine(r, 0); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	if got := ProgressLine(r, 80); got != want {
+		t.Errorf("with its minimum it is %s", got)
+	}
+	if got := ProgressLine(r, 100); got != want+", needs 20 more requests" {
+		t.Errorf("below its minimum it is %s", got)
+	}
 	r.Step, r.State, r.Message = nil, muru.Promoted, "every step passed its gates"
-	if got := ProgressLine(r); got != "rollout 1 promoted: every step passed its gates" {
+	if got := ProgressLine(r, 100); got != "rollout 1 promoted: every step passed its gates" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -3,6 +3,7 @@ package builtins
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
@@ -52,8 +53,9 @@ type Terminal interface {
 	// Say reports one or more lines, separated by \n, of what muru did. The
 	// terminal puts "muru: " before the first.
 	Say(lines string)
-	// Progress shows a rollout that a call waits for; see [ProgressLine].
-	Progress(muru.Rollout)
+	// Progress shows where a rollout is that a call waits for, in the words of
+	// [ProgressLine]; line is empty when it has ended.
+	Progress(rollout int, line string)
 	// Print shows what the recipe prints, without a final line end.
 	Print(text string)
 }
@@ -104,6 +106,28 @@ type Set struct {
 	specs       []*Spec
 	predeclared starlark.StringDict
 	loads       loads
+
+	mu    sync.Mutex // guards least
+	least map[int]int
+}
+
+// needs remembers how many requests each step of a rollout needs that this
+// set started, for those who wait for it.
+func (s *Set) needs(rollout, least int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.least == nil {
+		s.least = make(map[int]int)
+	}
+	s.least[rollout] = least
+}
+
+// leastOf returns what needs was told, 0 for a rollout that somebody else
+// started.
+func (s *Set) leastOf(rollout int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.least[rollout]
 }
 
 // New makes the builtins that act on env. It starts nothing.

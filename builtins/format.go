@@ -73,6 +73,13 @@ func formatRecords(records []*Record) string {
 		rows = append(rows, r.rows...)
 		lines = append(lines, r.String())
 	}
+	if k == eventKind {
+		kinds := make([]string, len(records))
+		for i, r := range records {
+			kinds[i] = r.native.(string)
+		}
+		alignKinds(lines, kinds)
+	}
 	if len(rows) == 0 { // no columns, or a window that judged nothing
 		return strings.Join(lines, "\n")
 	}

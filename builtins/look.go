@@ -83,7 +83,7 @@ var eventsSpec = (&Spec{
 	Params: []Param{
 		{Name: "target", Type: anyTarget, Pass: Positional, Default: starlark.None, Doc: "an app, a release or a rollout; None: everything"},
 		{Name: "since", Type: pointType, Default: starlark.None, Doc: `a time, or a duration meaning that long ago`},
-		{Name: "kind", Type: textType, Default: starlark.None, Doc: `such as "rollout.gate_failed"; may end in *`},
+		{Name: "kind", Type: kindType, Default: starlark.None, Doc: `such as "rollout.gate_failed"; may end in *`},
 		{Name: "level", Type: enumType("notice", "warning", "error"), Default: starlark.None, Doc: "this level and above"},
 		{Name: "limit", Type: intType(1), Default: starlark.MakeInt(50), Doc: "the newest ones are kept"},
 	},

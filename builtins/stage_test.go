@@ -39,7 +39,8 @@ type terminal struct {
 	mu       sync.Mutex
 	said     []string
 	printed  []string
-	progress []muru.Rollout
+	progress []string
+	shownAt  []int // how much was said when progress was shown
 }
 
 func (t *terminal) Say(line string) {
@@ -54,10 +55,10 @@ func (t *terminal) Print(text string) {
 	t.printed = append(t.printed, text)
 }
 
-func (t *terminal) Progress(r muru.Rollout) {
+func (t *terminal) Progress(_ int, line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.progress = append(t.progress, r)
+	t.progress, t.shownAt = append(t.progress, line), append(t.shownAt, len(t.said))
 }
 
 func (t *terminal) lines() []string {

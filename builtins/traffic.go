@@ -70,6 +70,9 @@ func sendTraffic(c *Call) (starlark.Value, error) {
 	if err != nil {
 		l.cancel(context.Cause(c.ctx))
 	}
+	if c.ctx.Err() != nil { // who gave it up wants to know what it was good for
+		c.set.env.Terminal.Say(l.tally().String())
+	}
 	return v, err
 }
 

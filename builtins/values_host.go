@@ -118,7 +118,7 @@ var eventKind = &kind{
 
 // event makes an Event that prints as its line of today.
 func (s *Set) event(e muru.Event) *Record {
-	return eventKind.record(e, e.Line(s.env.Engine.Clock().Now(), time.Local), nil,
+	return eventKind.record(e.Kind, e.Line(s.env.Engine.Clock().Now(), time.Local), nil,
 		starlark.MakeInt(e.Seq), timeOrNone(e.Time), starlark.String(e.Level.String()), starlark.String(e.Kind),
 		starlark.String(e.Subject), starlark.String(e.Message), starlark.String(e.By), sortedDict(e.Data, fromGo))
 }

@@ -59,14 +59,7 @@ does; with wait = False it returns the running rollout.`,
 		r, report, err := c.engine().Retry(c.ctx, rollout.RetryRequest{
 			Caller: c.caller(), Rollout: number, FromStep: arg[int](c, "from_step"),
 		})
-		c.say(report)
-		if err != nil {
-			return nil, err
-		}
-		if !arg[bool](c, "wait") {
-			return c.set.rollout(r), nil
-		}
-		return c.waitRollout(c.ctx, r.Number)
+		return c.started(r, report, err)
 	},
 }).check()
 

@@ -98,6 +98,10 @@ type Session interface {
 	Close(ctx context.Context) error
 }
 
+// SavedInput is the input to which a session answers with the recipe of what
+// it did, a text: the REPL's %save.
+const SavedInput = "%saved"
+
 // A Message is one thing said while a call, a run or an input works. The zero
 // value says nothing.
 type Message struct {

@@ -13,7 +13,9 @@
 // The API is HTTP and JSON, so that curl --unix-socket reads it too. A stream
 // is a line of JSON per [Message], flushed at once, and ends with
 // {"kind":"end"} or {"kind":"error","error":{…}}; {"kind":"alive"} now and
-// then says that nothing happened. A stream without such an end was cut.
+// then says that nothing happened. A stream without such an end was cut. Who
+// closes the connection gives up what works there; who closes only their half of
+// it gives it up too, and hears what it still says of what it did.
 //
 // Ownership: the implementation of Muru owns runs and what sessions know; the
 // server owns connections and the table of sessions, and ends what it started

@@ -180,3 +180,45 @@ func TestCloseOfTheServerClosesItsSessions(t *testing.T) {
 		t.Errorf("an input without a server: got %v", err)
 	}
 }
+
+func TestSessionsThatAreOpenedAtOnceDoNotPassTheLimit(t *testing.T) {
+	opening, open := make(chan struct{}, 10), make(chan struct{})
+	var failed atomic.Bool
+	w := serve(t, &controltest.Muru{OnOpenSession: func(context.Context, control.SessionRequest) (control.Session, error) {
+		opening <- struct{}{}
+		<-open
+		if failed.Load() {
+			return nil, muru.Errorf(muru.KindFailed, "not today")
+		}
+		return &controltest.Session{}, nil
+	}}, func(o *control.Options) { o.Sessions(2) })
+	ended := make(chan error, 10)
+	begin := func() {
+		go func() {
+			_, err := w.OpenSession(deadline(t), control.SessionRequest{})
+			ended <- err
+		}()
+	}
+	begin()
+	begin()
+	receive(t, opening, "the first")
+	receive(t, opening, "the second")
+	begin()
+	if err := receive(t, ended, "the third"); muru.KindOf(err) != muru.KindRefused {
+		t.Errorf("a third is opened while two are: %v", err)
+	}
+	failed.Store(true)
+	close(open)
+	for range 2 {
+		if err := receive(t, ended, "those that fail"); err == nil {
+			t.Error("opened")
+		}
+	}
+	failed.Store(false) // places of those that failed are free again
+	for range 2 {
+		begin()
+		if err := receive(t, ended, "one more"); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -30,8 +30,9 @@ type sessions struct {
 	idle time.Duration
 	now  func() time.Time
 
-	mu   sync.Mutex // guards what follows
-	byID map[string]*session
+	mu      sync.Mutex // guards what follows
+	byID    map[string]*session
+	opening int // that have a place and are not in byID yet
 }
 
 // A session is one session of the table.
@@ -49,14 +50,22 @@ func newSessions(max int, idle time.Duration) *sessions {
 	return &sessions{max: max, idle: idle, now: time.Now, byID: map[string]*session{}}
 }
 
-// add takes a new session in.
+// add takes a new session in, at the place that makeRoom gave.
 func (t *sessions) add(s Session, owner int) string {
 	added := &session{Session: s, id: rand.Text(), owner: owner, eval: make(chan struct{}, 1)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	added.used = t.now()
+	t.opening--
 	t.byID[added.id] = added
 	return added.id
+}
+
+// giveBack gives back the place of a session that was not opened.
+func (t *sessions) giveBack() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.opening--
 }
 
 // use returns a session of owner for one request; done must be called after.
@@ -97,9 +106,10 @@ func (t *sessions) remove(id string, owner int) *session {
 	return s
 }
 
-// makeRoom closes sessions that were idle for too long, and if the table is
-// full then the one that was idle longest, for an hour at least. The error
-// says that it is still full.
+// makeRoom gives a place to a session that is about to be opened: the caller
+// adds it, or gives the place back. It closes sessions that were idle for too
+// long, and if the table is full then the one that was idle longest, for an
+// hour at least. The error says that it is still full.
 func (t *sessions) makeRoom(ctx context.Context) error {
 	for _, s := range t.candidates() {
 		if !t.full() && t.now().Sub(t.lastUsed(s)) < t.idle {
@@ -115,10 +125,13 @@ func (t *sessions) makeRoom(ctx context.Context) error {
 			cancel()
 		}
 	}
-	if t.full() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byID)+t.opening >= t.max {
 		return muru.Errorf(muru.KindRefused, "%d sessions are open already", t.max).
 			WithHint("end some: Ctrl-D in them, or wait an hour for those that nobody uses")
 	}
+	t.opening++
 	return nil
 }
 
@@ -151,7 +164,7 @@ func (t *sessions) lastUsed(s *session) time.Time {
 func (t *sessions) full() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.byID) >= t.max
+	return len(t.byID)+t.opening >= t.max
 }
 
 // takeIdle takes s out unless somebody came to use it.
@@ -201,10 +214,17 @@ func (s *Server) openSession(ctx context.Context, r *http.Request) (any, error) 
 	if err := s.sessions.makeRoom(ctx); err != nil {
 		return nil, err
 	}
+	added := false
+	defer func() { // also if opening it panics
+		if !added {
+			s.sessions.giveBack()
+		}
+	}()
 	opened, err := s.options.Muru.OpenSession(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	added = true
 	return openedSession{s.sessions.add(opened, identityOf(r.Context()).uid)}, nil
 }
 

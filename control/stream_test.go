@@ -230,25 +230,33 @@ func TestSlowWatcherMissesNothing(t *testing.T) {
 }
 
 func TestSilentCallIsKeptByItsHeartbeat(t *testing.T) {
-	release := make(chan struct{})
+	const silence = 200 * time.Millisecond
 	w := serve(t, &controltest.Muru{OnCall: func(ctx context.Context, _ control.Call, out func(control.Message)) error {
-		<-release
+		select {
+		case <-time.After(silence * 5 / 2):
+		case <-ctx.Done():
+		}
 		out(control.Message{Kind: control.KindSay, Text: "done"})
 		return muru.Errorf(muru.KindNoData, "no")
 	}}, func(o *control.Options) { o.Timing(5*time.Millisecond, time.Minute) })
-	w.SetSilence(200 * time.Millisecond)
-	time.AfterFunc(500*time.Millisecond, func() { close(release) })
-	said := ""
-	err := w.Call(deadline(t), control.Call{Source: "x"}, func(m control.Message) { said += m.Kind + m.Text })
-	if muru.KindOf(err) != muru.KindNoData || said != "saydone" {
-		t.Errorf("got %v, said %q", err, said)
+	w.SetSilence(silence)
+	// On a busy machine a client may not be let run for so long, and its server
+	// neither. Without a heartbeat no call would be kept.
+	var err error
+	for range 10 {
+		said := ""
+		err = w.Call(deadline(t), control.Call{Source: "x"}, func(m control.Message) { said += m.Kind + m.Text })
+		if muru.KindOf(err) == muru.KindNoData && said == "saydone" {
+			return
+		}
 	}
+	t.Errorf("no call is kept: %v", err)
 }
 
 func TestServerThatSaysNothingIsTakenForDead(t *testing.T) {
 	m, began, cause := working()
 	w := serve(t, m, func(o *control.Options) { o.Timing(time.Hour, time.Hour) })
-	w.SetSilence(50 * time.Millisecond)
+	w.SetSilence(300 * time.Millisecond) // in which the call begins, also on a busy machine
 	err := w.Call(deadline(t), control.Call{Source: "x"}, func(control.Message) {})
 	if !errors.Is(err, control.ErrDaemonGone) {
 		t.Errorf("got %v", err)

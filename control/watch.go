@@ -7,13 +7,31 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 )
 
 // messages asks for a stream and gives its messages to out until it ends. A
 // server that says nothing at all for long, not even that it is alive, is
-// taken for dead.
-func (c *Client) messages(ctx context.Context, method, path string, body any, out func(Message)) error {
+// taken for dead. What is asked for with POST is work, and work that is given
+// up may have something to say of what it did: see [leaving].
+func (c *Client) messages(asked context.Context, method, path string, body any, out func(Message)) error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(asked))
+	defer cancel(nil)
+	var l leaving
+	if method == http.MethodPost {
+		ctx = httptrace.WithClientTrace(ctx, l.trace())
+	}
+	defer context.AfterFunc(asked, func() { l.leave(func() { cancel(context.Cause(asked)) }) })()
+	err := c.hear(ctx, method, path, body, out)
+	if err != nil && asked.Err() != nil {
+		return context.Cause(asked)
+	}
+	return err
+}
+
+// hear is messages until ctx ends.
+func (c *Client) hear(ctx context.Context, method, path string, body any, out func(Message)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	quiet := time.AfterFunc(c.silence, func() {

@@ -38,7 +38,7 @@ that exists is replaced when the copy is whole.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.stdout, "muru: the state is in %s: %d bytes\n", args[0], size)
+			_, err = fmt.Fprintf(c.Stdout, "muru: the state is in %s: %d bytes\n", args[0], size)
 			return err
 		},
 	}

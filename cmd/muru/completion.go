@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"muru"
+	"muru/cmd/muru/person"
 	"muru/control"
 )
 
@@ -40,9 +41,9 @@ releases, rollouts and runs of the muru that serves.
 			case "bash":
 				return bashCompletion(c, root)
 			case "zsh":
-				return root.GenZshCompletion(c.stdout)
+				return root.GenZshCompletion(c.Stdout)
 			case "fish":
-				return root.GenFishCompletion(c.stdout, true)
+				return root.GenFishCompletion(c.Stdout, true)
 			}
 			return muru.Errorf(muru.KindUsage, "completion: there is none for %q", args[0]).
 				WithHint("%s", strings.Join(shells, ", "))
@@ -69,7 +70,7 @@ func bashCompletion(c *cli, root *cobra.Command) error {
 	if err := root.GenBashCompletionV2(&script, true); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
-	_, err := io.WriteString(c.stdout, script.String()+bashExtra)
+	_, err := io.WriteString(c.Stdout, script.String()+bashExtra)
 	return err
 }
 
@@ -166,7 +167,7 @@ func completeRuns(c *cli, state *string, all bool) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		runs, _ := askWithin(completeWithin, m.Runs) // none if that fails
+		runs, _ := person.AskWithin(completeWithin, m.Runs) // none if that fails
 		var names []string
 		for _, r := range runs {
 			if all || r.State == control.RunRunning {
@@ -183,7 +184,7 @@ func (c *cli) stateForCompletion(stateDir string) (control.State, bool) {
 	if err != nil {
 		return control.State{}, false
 	}
-	s, err := askWithin(completeWithin, m.State)
+	s, err := person.AskWithin(completeWithin, m.State)
 	return s, err == nil
 }
 

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 // A process is a muru that a test started.
@@ -148,19 +150,21 @@ print("pids " + " ".join([str(w.pid) for w in workers()]))
 `, "--serve")
 	pids := p.pids()
 	url := p.waitFor(`muru: serving on (http://127.0.0.1:\d+) until interrupted`)
-	if a := visit(newClient(), t.Context(), url+"/"); a.body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("answered %+v", a)
 	}
-	late := make(chan answer)
-	go func() { late <- visit(newClient(), t.Context(), url+"/slow?0.5") }()
-	if !eventuallyIn(5*time.Second, func() bool { return strings.Contains(visit(newClient(), t.Context(), url+"/inside").body, "1") }) {
+	late := make(chan visitortest.Answer)
+	go func() { late <- visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/slow?0.5") }()
+	if !eventuallyIn(5*time.Second, func() bool {
+		return strings.Contains(visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/inside").Body, "1")
+	}) {
 		t.Error("the slow request is not in the worker")
 	}
 	p.signal(syscall.SIGTERM)
 	if status := p.status(); status != 0 {
 		t.Errorf("status %d:\n%s", status, p.printed())
 	}
-	if a := <-late; a.body != "hello from shop@r1\n" {
+	if a := <-late; a.Body != "hello from shop@r1\n" {
 		t.Errorf("the request that was being answered got %+v", a)
 	}
 	gone(t, pids)
@@ -268,4 +272,47 @@ func (p *process) start() {
 			_ = p.cmd.Wait()
 		}
 	})
+}
+
+// eventuallyIn waits until ok is true, for at most d.
+func eventuallyIn(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 10 s", what)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func TestTrafficThatIsInterruptedSaysWhatItCounted(t *testing.T) {
+	t.Parallel()
+	stage := serveStage(t)
+	p := &process{t: t, cmd: exec.Command("muru", "traffic", "shop", "--duration", "1h"), lines: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "MURU_CONTROL="+stage.socket)
+	p.start()
+	if !eventuallyIn(10*time.Second, func() bool {
+		served := stage.value(`any([w.served > 3 for w in workers("shop")])`)
+		return served == "True"
+	}) {
+		t.Fatal("no request arrives")
+	}
+	p.signal(os.Interrupt)
+	if status := p.status(); status != 130 {
+		t.Errorf("status %d", status)
+	}
+	want := `^interrupted at traffic\("shop"\) after [\d.]+ m?s\nmuru: \d+ requests in [\d.]+ m?s: \{200: [1-9]\d*\}\n$`
+	if !regexp.MustCompile(want).MatchString(p.printed()) {
+		t.Errorf("it says\n%s", p.printed())
+	}
 }

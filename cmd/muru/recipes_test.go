@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,19 +55,4 @@ func shortTempDir(t *testing.T) string {
 		}
 	})
 	return dir
-}
-
-// openTestHouse opens a house on a port of its own and closes it at the end.
-func openTestHouse(t *testing.T) *house {
-	t.Helper()
-	h, err := openServing(t.Context(), shortTempDir(t), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(context.Background()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	return h
 }

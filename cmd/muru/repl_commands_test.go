@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,24 +102,6 @@ func TestHelpOfABuiltinIsTheSameHoweverItIsAsked(t *testing.T) {
 	for _, parameter := range []string{"steps", "hold", "gates", "min_requests", "wait"} {
 		if !strings.Contains(called, parameter+" = ") || !strings.Contains(listed[strings.LastIndex(listed, "canary("):]+listed, parameter+" = ") {
 			t.Errorf("%s is not shown everywhere", parameter)
-		}
-	}
-}
-
-func TestWordsBehindACommandAreSplitAsAShellDoes(t *testing.T) {
-	for text, want := range map[string][]string{
-		"":                  nil,
-		"a  b":              {"a", "b"},
-		`"a b" 'c "d'`:      {"a b", `c "d`},
-		`a\ b "\"" '' '\n'`: {"a b", `"`, "", `\n`},
-	} {
-		if got, err := splitWords(text); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q is %q, %v, want %q", text, got, err, want)
-		}
-	}
-	for _, text := range []string{`"a`, `a\`} {
-		if got, err := splitWords(text); err == nil {
-			t.Errorf("%q is %q", text, got)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,25 +12,7 @@ func TestREPLOutlivesItsMuru(t *testing.T) {
 	t.Parallel()
 	h := openTestHouse(t)
 	socket := filepath.Join(shortTempDir(t), control.SocketName)
-	serve := func() (stop func()) {
-		r := newRunner(h.runnerOptions())
-		server := control.NewServer(control.Options{Muru: r, Version: version})
-		listener, err := control.Listen(socket, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		served := make(chan error, 1)
-		go func() { served <- server.Serve(listener) }()
-		return func() {
-			if err := server.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-			if err := r.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-			<-served
-		}
-	}
+	serve := func() (stop func()) { return serveAt(t, socket, h.NewRunner()) }
 	stop := serve()
 	s := typeAt(t, shortTempDir(t), "MURU_CONTROL="+socket)
 	s.expect(`^muru: \w\S*: no apps\. help\(\)`)
@@ -59,7 +40,7 @@ func TestCtrlDInAnEmbeddedSessionSaysThatNothingGoesOn(t *testing.T) {
 	s.enter(`deploy("shop", "`+shop+`", hold = True)`, `muru: release shop@r2 is ready and held`)
 	s.enter(`canary("shop@r2", hold = "1h", wait = False)`, `muru: rollout 1 of shop@r2 started`)
 	s.send("\x04")
-	s.expect(`it ends with this process: leave \[Enter\]`)
+	s.expect(`\nrollout 1 is (?:at 10%|running)\nit ends with this process: leave \[Enter\]`)
 	s.send("\r")
 	s.ends(0)
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"muru"
 )
 
 // watchesCanary types a canary that never ends by itself and waits until it
@@ -32,10 +30,7 @@ func TestREPLInterrupts(t *testing.T) {
 	s := stage.typeAt(t)
 	s.expect(`^muru: \w\S*: 1 app\. help\(\) lists the calls, %help the commands, Ctrl-D leaves\n`)
 	s.expect(promptPattern)
-	live := func() bool {
-		a, err := stage.engine.AppNamed("shop")
-		return err == nil && a.Rollout != 0
-	}
+	live := stage.hasLiveRollout
 
 	s.send("half a line\x03")
 	s.expect(`half a line\^C\n`)
@@ -138,20 +133,15 @@ func TestREPLShowsWhatHappenedMeanwhile(t *testing.T) {
 	s.expect(`^muru: \w\S*: 1 app\.`)
 	s.expect(promptPattern)
 	s.enter("1", `^1\n1\n`)
-	report := func(message string) {
-		before := len(stage.events("app.changed"))
-		stage.engine.Report(muru.Event{Kind: muru.AppChanged, Subject: "blog", Message: message, By: "ana"})
-		if !eventuallyIn(5*time.Second, func() bool { return len(stage.events("app.changed")) > before }) { // numbered behind a write that is on its way
-			t.Fatal("the event is not there")
-		}
-	}
-	report("path: / to /blog by ana")
-	s.enter("2", `^2\n2\n\d+ \d\d:\d\d:\d\d notice  app.changed         blog path: / to /blog by ana\n`)
+	stage.as("ana", `app("shop", path = "/blog")`)
+	s.enter("2", `^2\n2\n\d+ \d\d:\d\d:\d\d notice  app.changed         shop path: "?/"? to "?/blog"? by ana\n`)
 	s.enter("3", `^3\n3\n`)
-	for range 12 {
-		report("many")
+	for i := range 12 {
+		stage.as("ana", fmt.Sprintf(`app("shop", path = "/blog%d")`, i))
 	}
-	s.enter("4", `^4\n4\n\.\.\. and 2 more: events\(\)\n(\d+ \S+ notice  app.changed         blog many\n){10}`)
+	s.enter("4", `^4\n4\n\.\.\. and 2 more: events\(\)\n(\d+ \S+ notice  app.changed         shop path: .* by ana\n){10}`)
+	stage.as("ana", `app("shop", path = None)`)
+	s.enter("4", `^4\n4\n\d+ \S+ notice  app.changed         shop path: .* by ana\n`)
 	// What this session does is no news to it.
 	s.enter(`app("shop", max_body = "2MiB")`, `\n`)
 	s.enter("5", `^5\n5\n`)

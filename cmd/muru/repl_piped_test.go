@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
-	script "muru/starlark"
+	"muru/cmd/muru/person"
 )
 
 // pipe runs muru repl with what is piped in.
@@ -96,7 +94,7 @@ func TestPipedInputGoesToTheMuruThatServes(t *testing.T) {
 	if !strings.HasPrefix(out, want) || !strings.HasSuffix(out, "\n399\n2097152\n") || errs != "" || status != 0 {
 		t.Errorf("status %d\nout %q\nerr %q", status, out, errs)
 	}
-	if _, errs, status := pipe(t, "1\n", "MURU_CONTROL="+stage.socket+".not"); status != exitUnavailable || !strings.HasPrefix(errs, "muru: no muru serves at ") {
+	if _, errs, status := pipe(t, "1\n", "MURU_CONTROL="+stage.socket+".not"); status != person.StatusUnavailable || !strings.HasPrefix(errs, "muru: no muru serves at ") {
 		t.Errorf("a socket that nobody serves: status %d, %s", status, errs)
 	}
 }
@@ -132,38 +130,4 @@ func TestNoEscapeByteWhereNoneIsWanted(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAPipedBlockGoesOnAsIncompleteSays(t *testing.T) {
-	t.Parallel()
-	piece := rapid.SampledFrom([]string{
-		"(", ")", "[", "]", "{", "}", `"""`, "'''", `"`, `'`, `\`, "#", "a", " ", "    ", "\t", "def f():", "if x:", "for x in y:", "else:", "x = 1", "r'", "",
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		var b pipedBlock
-		for goesOn := true; goesOn && len(b.lines) < 20; {
-			line := strings.Join(rapid.SliceOfN(piece, 0, 6).Draw(t, "line"), "")
-			goesOn = b.add(line)
-			if want := script.Incomplete(b.text()); goesOn != want {
-				t.Fatalf("%q goes on: %v, want %v", b.text(), goesOn, want)
-			}
-		}
-	})
-}
-
-func TestLinesComeBackFromTheEditorAsTheyWere(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.SampledFrom([]rune("a\n\t\\n⏎\u2007\r é\""))).Draw(t, "text")
-		if got := decodeLine(encodeLine(text)); got != text {
-			t.Errorf("%q came back as %q", text, got)
-		}
-		if strings.ContainsAny(encodeLine(text), "\n\t") {
-			t.Errorf("%q is shown as %q", text, encodeLine(text))
-		}
-		line := toHistory.Replace(text)
-		if got := fromHistory.Replace(line); got != text || strings.Contains(line, "\n") {
-			t.Errorf("%q is kept as %q and comes back as %q", text, line, got)
-		}
-	})
 }

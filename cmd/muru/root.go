@@ -11,19 +11,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"muru"
+	"muru/cmd/muru/person"
 	"muru/control"
 )
 
 // version is set when a release of muru is built.
 var version = "devel"
 
-// A cli is one command line while it is carried out: the streams of the
-// person who typed it, their signals, and the way to the muru they mean.
+// A cli is one command line while it is carried out: the person who typed it,
+// and the way to the muru they mean.
 type cli struct {
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	signals *signals
+	person.Person
 
 	// connect returns the muru whose state directory is named, "" for the
 	// person's own. That nobody answers is an error of its methods.
@@ -50,16 +48,19 @@ func (c *cli) commands() []*cobra.Command {
 // execute runs the command line args and returns the exit status. It returns
 // only when everything it started has ended.
 func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, signals, stop := untilSignal(context.Background())
+	ctx, signals, stop := person.UntilSignal(context.Background())
 	defer stop()
-	c := &cli{stdin: stdin, stdout: stdout, stderr: stderr, signals: signals, connect: connect}
+	c := &cli{
+		Person:  person.Person{Stdin: stdin, Stdout: stdout, Stderr: stderr, Signals: signals},
+		connect: connect,
+	}
 	return c.execute(ctx, args)
 }
 
 func (c *cli) execute(ctx context.Context, args []string) int {
 	root := newRoot(c)
 	root.SetArgs(args)
-	return report(c.stderr, root.ExecuteContext(ctx))
+	return report(c.Stderr, root.ExecuteContext(ctx))
 }
 
 // newRoot makes the whole tree of commands.
@@ -74,12 +75,12 @@ func newRoot(c *cli) *cobra.Command {
 		RunE:          needsVerb,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true // ours is newCompletionCommand
-	root.SetIn(c.stdin)
-	root.SetOut(c.stdout)
-	root.SetErr(c.stderr)
+	root.SetIn(c.Stdin)
+	root.SetOut(c.Stdout)
+	root.SetErr(c.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(c.commands()...)
-	root.SetHelpCommand(newHelpCommand(c.stdout))
+	root.SetHelpCommand(newHelpCommand(c.Stdout))
 	return root
 }
 

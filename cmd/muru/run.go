@@ -5,19 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/user"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"muru"
+	"muru/cmd/muru/daemon"
+	"muru/cmd/muru/person"
 	"muru/control"
 )
-
-// endRunFor bounds the cleaning up after a recipe.
-const endRunFor = 20 * time.Second
 
 type runFlags struct {
 	listen string
@@ -70,7 +66,7 @@ a recipe is served by muru serve. Flags of muru stand before FILE, those of the 
 					return hintAtMisplacedFlag(cmd, args[0], args[1:], err)
 				}
 			}
-			err := runRecipe(cmd.Context(), flags, args[0], args[1:], c.stdout, c.stderr)
+			err := runRecipe(cmd.Context(), flags, args[0], args[1:], c.Stdout, c.Stderr)
 			return hintAtMisplacedFlag(cmd, args[0], args[1:], err)
 		},
 	}
@@ -91,9 +87,9 @@ func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args
 	if err != nil {
 		return false, err
 	}
-	usage, err := newRunner(runnerOptions{}).check(recipe{path: path, args: args, dir: dir})
+	usage, err := daemon.Check(daemon.Recipe{Path: path, Args: args, Dir: dir})
 	if usage != "" {
-		fmt.Fprintln(c.stdout, usage)
+		fmt.Fprintln(c.Stdout, usage)
 	}
 	if usage != "" || err != nil {
 		return true, err
@@ -112,10 +108,10 @@ func (c *cli) runAttached(ctx context.Context, flags runFlags, path string, args
 	case err != nil:
 		return true, err
 	case flags.detach:
-		_, err := fmt.Fprintf(c.stdout, "muru: run %d started: muru attach %d\n", number, number)
+		_, err := fmt.Fprintf(c.Stdout, "muru: run %d started: muru attach %d\n", number, number)
 		return true, err
 	}
-	return true, c.attach(ctx, m, number, ignore)
+	return true, c.AttachRun(ctx, m, number, nil)
 }
 
 // hintAtMisplacedFlag adds to a usage error that our flags stand before the
@@ -137,63 +133,39 @@ func hintAtMisplacedFlag(cmd *cobra.Command, file string, args []string, err err
 // runRecipe checks a recipe, builds the house, runs the recipe in it and
 // takes everything down again.
 func runRecipe(ctx context.Context, flags runFlags, path string, args []string, stdout, stderr io.Writer) (err error) {
-	terminal := newTerminal(stdout, stderr)
+	terminal := person.NewTerminal(stdout, stderr)
 	defer terminal.Close()
-	rec := recipe{path: path, args: args, by: currentUser()}
-	if rec.dir, err = workingDir(); err != nil {
+	rec := daemon.Recipe{Path: path, Args: args}
+	if rec.Dir, err = workingDir(); err != nil {
 		return err
 	}
-	usage, err := newRunner(runnerOptions{}).check(rec)
+	usage, err := daemon.Check(rec)
 	if usage != "" {
 		fmt.Fprintln(stdout, usage)
 	}
 	if usage != "" || err != nil {
 		return err
 	}
-	h, err := openServing(ctx, flags.state, flags.listen)
+	h, err := openHouse(ctx, flags.state, flags.listen)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close(context.WithoutCancel(ctx))) }()
 	if flags.serve {
 		// Who serves wants to be reached, also while the recipe runs.
-		terminal.Say(fmt.Sprintf("the edge listens on http://%s", h.address))
+		terminal.Say(fmt.Sprintf("the edge listens on http://%s", h.Address()))
 	}
-	r := newRunner(h.runnerOptions())
-	if err := r.run(ctx, rec, r.begin(rec), terminal, nil); err != nil {
+	if err := h.NewRunner().RunRecipe(ctx, rec, terminal); err != nil {
 		return err
 	}
 	if !flags.serve {
 		return nil
 	}
-	terminal.Say(fmt.Sprintf("serving on http://%s until interrupted", h.address))
+	terminal.Say(fmt.Sprintf("serving on http://%s until interrupted", h.Address()))
 	select {
 	case <-ctx.Done():
 		return nil // a signal is how serving ends
-	case err := <-h.served:
-		return fmt.Errorf("serve %s: %w", h.address, err)
+	case err := <-h.Ended():
+		return fmt.Errorf("serve %s: %w", h.Address(), err)
 	}
-}
-
-// openServing opens a house that serves what its state directory has.
-func openServing(ctx context.Context, state, address string) (*house, error) {
-	h, err := openHouse(ctx, state)
-	if err != nil {
-		return nil, err
-	}
-	if err = h.restore(ctx); err == nil {
-		err = h.listen(ctx, address)
-	}
-	if err != nil {
-		return nil, errors.Join(err, h.Close(context.WithoutCancel(ctx)))
-	}
-	return h, nil
-}
-
-// currentUser names the person for events.
-func currentUser() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return fmt.Sprintf("uid %d", os.Getuid())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"muru/cmd/muru/person"
 	"muru/control"
 	"muru/control/controltest"
 )
@@ -58,12 +59,15 @@ func TestARecipeRunsHereWhenNobodyServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &controltest.Muru{OnStartRun: func(context.Context, control.Run) (int, error) { return 0, control.ErrNoDaemon }}
-	c := &cli{stdout: new(bytes.Buffer), stderr: new(bytes.Buffer), connect: func(string) (control.Muru, error) { return m, nil }}
+	c := &cli{
+		Person:  person.Person{Stdout: new(bytes.Buffer), Stderr: new(bytes.Buffer)},
+		connect: func(string) (control.Muru, error) { return m, nil },
+	}
 	done, err := c.runAttached(t.Context(), runFlags{}, "hello.star", nil)
 	if done || err != nil {
 		t.Errorf("done %v, %v", done, err)
 	}
-	if _, _, status := typed(t, m, "run", "--detach", "hello.star"); status != exitUnavailable {
+	if _, _, status := typed(t, m, "run", "--detach", "hello.star"); status != person.StatusUnavailable {
 		t.Errorf("--detach: status %d", status)
 	}
 }

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"muru": main, "talker": talker, "browse": browse, "muru-watching": watchingMain})
+	testscript.Main(m, map[string]func(){"muru": main, "browse": browse, "muru-watching": watchingMain})
 }
 
 // TestScripts runs the binary as its users do.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"muru/cmd/muru/visitortest"
 )
 
 // A tightDisk is a place for a state directory that can be filled up.
@@ -75,7 +77,7 @@ func TestFullDiskRefusesChangesAndTrafficGoesOn(t *testing.T) {
 	s.must("deploy", "shop", shopDir(t), "--workers", "1", "--hold")
 	disk.fill()
 
-	v := comeTo(t, url+"/", 4)
+	v := visitortest.Come(t, url+"/", 4, 0, 20*time.Second)
 	before, said, status, share := "", "", 0, 10
 	if !eventuallyIn(60*time.Second, func() bool { // what fits into the file as it is still fits
 		before = lasting(t, s.client())
@@ -96,13 +98,13 @@ func TestFullDiskRefusesChangesAndTrafficGoesOn(t *testing.T) {
 	if !strings.HasSuffix(full, "muru "+disk.state+"/muru.db: changes are refused, traffic goes on\n") {
 		t.Errorf("the events are\n%s", full)
 	}
-	seen := v.seen("200 hello from shop@r1\n") + v.seen("200 hello from shop@r2\n")
+	seen := v.Seen("200 hello from shop@r1\n") + v.Seen("200 hello from shop@r2\n")
 	if !eventuallyIn(5*time.Second, func() bool {
-		return v.seen("200 hello from shop@r1\n")+v.seen("200 hello from shop@r2\n") > seen+100
+		return v.Seen("200 hello from shop@r1\n")+v.Seen("200 hello from shop@r2\n") > seen+100
 	}) {
 		t.Error("nothing is served any more")
 	}
-	v.wantOnlyAnswersOf(t, "shop@r1", "shop@r2")
+	v.WantOnlyAnswersOf(t, "shop@r1", "shop@r2")
 
 	// It ends on a full disk as well, starts on one, and takes changes when
 	// there is room.
@@ -179,7 +181,7 @@ func TestBackupIsAStateFileAndWholeOrNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = startServe(t, state, nil, "--listen", "127.0.0.1:0")
-	if a := visit(newClient(), t.Context(), s.url()+"/"); a.body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), s.url()+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("with the backup it answers %+v; it was %s", a, was)
 	}
 	s.stop(syscall.SIGTERM)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,8 +16,10 @@ import (
 	"time"
 
 	"muru"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 	"muru/rollout"
+	"muru/store"
 )
 
 const (
@@ -28,34 +31,37 @@ const (
 // each served by a server at upstream, and much has happened.
 func writeHistory(t *testing.T, state, upstream string) {
 	t.Helper()
-	h, err := openHouse(t.Context(), state)
+	began := time.Now()
+	defer func() { t.Logf("written in %v", time.Since(began)) }()
+	h, err := openHouse(t.Context(), state, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := h.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := h.restore(t.Context()); err != nil {
+	call := control.Call{Source: fmt.Sprintf("len([deploy(\"shop\", upstream = %q) for _ in range(%d)])", upstream, historyReleases), Dir: "/"}
+	if err := h.NewRunner().Call(t.Context(), call, func(control.Message) {}); err != nil {
+		t.Error(control.ErrorText(err))
+	}
+	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	plan := muru.ReleasePlan{
-		Kind: muru.External, Upstream: upstream, Timeouts: muru.DefaultTimeouts(), Limits: muru.DefaultLimits(),
-	}
-	began := time.Now()
-	defer func() { t.Logf("written in %v", time.Since(began)) }()
-	for range historyReleases {
-		if _, _, err := h.engine.Deploy(t.Context(), rollout.DeployRequest{App: "shop", Plan: plan}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Logf("deployed in %v", time.Since(began))
+	path := filepath.Join(state, "muru.db")
+	db, err := store.Open(path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := rollout.OpenLog(t.Context(), db, rollout.LogOptions{Clock: rollout.RealClock{}, Max: historyEvents, Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range historyEvents {
-		h.reporter.Report(muru.Event{
+		events.Append(muru.Event{
 			Level: muru.Level(i % 2), Kind: "worker.ready", Subject: fmt.Sprintf("shop@r%d", 1+i/100),
 			Message: fmt.Sprintf("worker %d (pid %d) is ready", i%4, 1000+i), Data: map[string]any{"worker": i % 4, "pid": 1000 + i},
 		})
+	}
+	if err := errors.Join(events.Close(context.Background()), db.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -82,7 +88,7 @@ func TestLongHistoryHoldsUpNeitherTheStartNorQuestions(t *testing.T) {
 	}) {
 		t.Fatalf("the listener does not open:\n%s", s.printed())
 	}
-	if a := visit(newClient(), t.Context(), "http://"+address+"/"); a.body != "hello" {
+	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), "http://"+address+"/"); a.Body != "hello" {
 		t.Errorf("it answers %+v", a)
 	}
 	t.Logf("the listener opens after %v, an answer comes %v later", opened.Sub(began), time.Since(opened))
@@ -120,7 +126,7 @@ func TestLongHistoryHoldsUpNeitherTheStartNorQuestions(t *testing.T) {
 	if !eventuallyIn(20*time.Second, func() bool { return strings.Count(s.must("releases", "shop"), "\n") == 20+2+1 }) {
 		t.Errorf("old releases are kept: %d lines", strings.Count(s.must("releases", "shop"), "\n"))
 	}
-	if a := visit(newClient(), t.Context(), "http://"+address+"/"); a.body != "hello" {
+	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), "http://"+address+"/"); a.Body != "hello" {
 		t.Errorf("it answers %+v", a)
 	}
 	s.stop(syscall.SIGTERM)

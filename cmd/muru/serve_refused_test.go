@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 )
 
@@ -26,16 +27,18 @@ func asNobody(t *testing.T) func(*exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := shortTempDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	public := filepath.Join(dir, "muru")
-	if err := os.WriteFile(public, binary, 0o755); err != nil {
+	// Written by another process: a child that a test beside this one starts
+	// meanwhile would hold the file open, and the system runs none that is
+	// written to.
+	if out, err := exec.Command("cp", path, public).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chmod(public, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return func(cmd *exec.Cmd) {
@@ -72,7 +75,7 @@ func deployed(t *testing.T) (state string) {
 func serves(t *testing.T, state string) {
 	t.Helper()
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
-	if a := visit(newClient(), t.Context(), s.url()+"/"); a.body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), s.url()+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("it answers %+v:\n%s", a, s.printed())
 	}
 	s.stop(syscall.SIGTERM)
@@ -97,7 +100,7 @@ func TestSecondDaemonIsRefusedAndTheFirstServesOn(t *testing.T) {
 	if status := p.status(); status != 4 || !strings.HasSuffix(p.printed(), " is taken: another program listens there\nhint: stop it, or choose another address with --listen\n") {
 		t.Errorf("on the same port: status %d: %s", status, p.printed())
 	}
-	if a := visit(newClient(), t.Context(), url+"/"); a.body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("then the first answers %+v", a)
 	}
 	s.stop(syscall.SIGTERM)

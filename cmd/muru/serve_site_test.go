@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 // writeSite writes a site's file; SHOP in it is the directory of a release.
@@ -46,7 +48,7 @@ print(str(status("shop").baseline))
 			t.Errorf("start %d says\n%s", start, s.printed())
 		}
 		for _, address := range []string{one, two} {
-			if a := visit(newClient(), t.Context(), "http://"+address+"/"); a.body != "hello from shop@r1\n" {
+			if a := visitortest.Visit(visitortest.NewClient(), t.Context(), "http://"+address+"/"); a.Body != "hello from shop@r1\n" {
 				t.Errorf("%s answers %+v", address, a)
 			}
 		}

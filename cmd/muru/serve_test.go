@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 )
 
@@ -151,14 +149,14 @@ func TestDaemonStoppedUnderLoadComesBackAsItWas(t *testing.T) {
 	}
 	before := lasting(t, s.client())
 
-	v := comeTo(t, url+"/slow?0.02", 8)
-	seenBoth := func() bool { return v.seen("200 hello from shop@r2\n") > 20 && v.seen("200 hello from shop@r4\n") > 20 }
+	v := visitortest.Come(t, url+"/slow?0.02", 8, 0, 20*time.Second)
+	seenBoth := func() bool { return v.Seen("200 hello from shop@r2\n") > 20 && v.Seen("200 hello from shop@r4\n") > 20 }
 	if !eventuallyIn(10*time.Second, seenBoth) {
 		t.Fatal("the visitors do not see both releases")
 	}
 	s.stop(syscall.SIGTERM)
 	gone(t, pids)
-	v.wantOnlyAnswersOf(t, "shop@r2", "shop@r4")
+	v.WantOnlyAnswersOf(t, "shop@r2", "shop@r4")
 
 	s = startServe(t, state, nil, "--listen", address)
 	s.url()
@@ -166,16 +164,16 @@ func TestDaemonStoppedUnderLoadComesBackAsItWas(t *testing.T) {
 	if !eventuallyIn(10*time.Second, func() bool { return r() == before }) {
 		t.Errorf("after the restart (-before +after):\n%s", cmp.Diff(before, r()))
 	}
-	v = comeTo(t, url+"/", 8)
+	v = visitortest.Come(t, url+"/", 8, 0, 20*time.Second)
 	if !eventuallyIn(10*time.Second, seenBoth) {
 		t.Error("the live rollout does not go on")
 	}
-	v.wantOnlyAnswersOf(t, "shop@r2", "shop@r4")
+	v.WantOnlyAnswersOf(t, "shop@r2", "shop@r4")
 	for _, held := range []string{"r3", "r1"} { // held and warm ones answer previews
-		var a answer
+		var a visitortest.Answer
 		if !eventuallyIn(10*time.Second, func() bool { // they start behind what serves
-			a = visit(newClient(), t.Context(), url+"/", "Muru-Preview: "+held)
-			return a.body == "hello from shop@"+held+"\n"
+			a = visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/", "Muru-Preview: "+held)
+			return a.Body == "hello from shop@"+held+"\n"
 		}) {
 			t.Errorf("a preview of %s gets %+v", held, a)
 		}
@@ -202,45 +200,4 @@ func pidsOf(t *testing.T, s *served) []int {
 		pids = append(pids, w.PID)
 	}
 	return pids
-}
-
-// comeTo sends n visitors to a page until the test ends or they leave. Who
-// is refused comes again.
-func comeTo(t *testing.T, url string, n int) *visitors {
-	ctx, stop := context.WithCancel(t.Context())
-	v := &visitors{stop: stop, answers: map[string]int{}}
-	transport := &http.Transport{MaxIdleConnsPerHost: n}
-	client := &http.Client{Transport: transport}
-	for range n {
-		v.wg.Go(func() {
-			for ctx.Err() == nil {
-				one, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
-				a := visit(client, one, url)
-				cancel()
-				v.saw(a)
-				if a.err != nil {
-					<-time.After(5 * time.Millisecond)
-				}
-			}
-		})
-	}
-	t.Cleanup(func() { v.leave(); transport.CloseIdleConnections() })
-	return v
-}
-
-// wantOnlyAnswersOf ends the visits and checks that whoever was answered at
-// all was answered by one of the releases. A connection may be refused, or
-// reset before it was accepted.
-func (v *visitors) wantOnlyAnswersOf(t *testing.T, releases ...string) {
-	t.Helper()
-	v.leave()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	unanswered := regexp.MustCompile(`^Get "[^"]*": (dial tcp \S+: connect: connection refused|read tcp .*: read: connection reset by peer)$`)
-	for text, n := range v.answers {
-		release, ok := strings.CutPrefix(strings.TrimSuffix(text, "\n"), "200 hello from ")
-		if !(ok && slices.Contains(releases, release)) && !unanswered.MatchString(text) {
-			t.Errorf("%d visitors got %q", n, text)
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"muru"
+	"muru/cmd/muru/person"
 	"muru/control"
 )
 
@@ -18,7 +19,7 @@ const nothingDeployed = "muru: nothing is deployed yet: muru deploy NAME DIRECTO
 // carryOut does what the command line asks for.
 func (v *command) carryOut(ctx context.Context) error {
 	if v.printCall {
-		_, err := fmt.Fprintln(v.cli.stdout, v.source())
+		_, err := fmt.Fprintln(v.cli.Stdout, v.source())
 		return err
 	}
 	m, err := v.cli.connect(v.state)
@@ -37,32 +38,55 @@ func (v *command) call(ctx context.Context, m control.Muru) error {
 	if err != nil {
 		return err
 	}
-	w := &watch{cli: v.cli, muru: m, printer: newPrinter(v.cli.stdout, v.cli.stderr, v.json), call: v.brief()}
-	if returnsHandle[v.spec.Name] {
-		w.limit = v.timeout
+	w := &person.Watch{
+		Person: &v.cli.Person, Muru: m, Printer: person.NewPrinter(v.cli.Stdout, v.cli.Stderr, v.json), Call: v.brief(),
 	}
-	err = w.show(ctx, func(ctx context.Context, out func(control.Message)) error {
+	if returnsHandle[v.spec.Name] {
+		w.Limit = v.timeout
+	}
+	err = w.Show(ctx, func(ctx context.Context, out func(control.Message)) error {
 		return m.Call(ctx, control.Call{Source: v.source(), Dir: dir}, out)
 	})
-	value, lastSay := w.printer.result()
+	value, lastSay := w.Printer.Result()
 	if err != nil {
 		return v.ended(err, lastSay)
 	}
 	return v.printValue(value, lastSay)
 }
 
+// A refusal is what muru refuses a verb with. In a recipe the builtin's name
+// says which of many calls was refused; here it would say once more what the
+// person has just typed.
+type refusal struct {
+	builtin string
+	err     error
+}
+
+func (e *refusal) Error() string { return strings.TrimPrefix(e.err.Error(), e.builtin+": ") }
+
+// Text is [control.ErrorText] of it.
+func (e *refusal) Text() string { return strings.TrimPrefix(control.ErrorText(e.err), e.builtin+": ") }
+
+func (e *refusal) Unwrap() error { return e.err }
+
 // ended is the error of a call that failed: a rollout that was waited for
 // has said itself how it ended.
 func (v *command) ended(err error, lastSay string) error {
 	kind := control.KindOf(err)
-	if _, ok := errors.AsType[*exitError](err); ok || !v.wait {
+	if _, ok := errors.AsType[*person.ExitError](err); ok {
+		return err
+	}
+	if kind == muru.KindRefused {
+		return &refusal{builtin: v.spec.Name, err: err}
+	}
+	if !v.wait {
 		return err
 	}
 	if kind == muru.KindTimeout && v.timeout > 0 {
-		return &exitError{status: exitTimeout, err: err}
+		return &person.ExitError{Status: person.StatusTimeout, Err: err}
 	}
 	if slices.Contains([]muru.ErrorKind{muru.KindRolledBack, muru.KindAborted, muru.KindSuperseded}, kind) && lastSay != "" {
-		return &exitError{status: exitFailed, told: true, err: err}
+		return &person.ExitError{Status: person.StatusFailed, Told: true, Err: err}
 	}
 	return err
 }
@@ -70,7 +94,7 @@ func (v *command) ended(err error, lastSay string) error {
 // printValue prints what the call returned: as JSON if that is asked for,
 // else unless the call has reported what it did.
 func (v *command) printValue(value *control.Message, lastSay string) error {
-	out := v.cli.stdout
+	out := v.cli.Stdout
 	if v.json {
 		text := json.RawMessage("null")
 		if value != nil && len(value.Value) > 0 {
@@ -86,9 +110,9 @@ func (v *command) printValue(value *control.Message, lastSay string) error {
 		return err
 	case isEmptyList(value.Value):
 		// Not on stdout, where programs count lines.
-		fmt.Fprintln(v.cli.stderr, "muru: no "+v.spec.Name)
+		fmt.Fprintln(v.cli.Stderr, "muru: no "+v.spec.Name)
 		if v.spec.Name == "stacks" {
-			fmt.Fprintln(v.cli.stderr, "hint: those of a worker that was replaced are in its log: muru logs RELEASE")
+			fmt.Fprintln(v.cli.Stderr, "hint: those of a worker that was replaced are in its log: muru logs RELEASE")
 		}
 		return nil
 	}

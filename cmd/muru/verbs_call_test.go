@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"muru/cmd/muru/person"
 	"muru/control"
 	"muru/control/controltest"
 )
@@ -17,7 +18,7 @@ func typed(t *testing.T, m control.Muru, args ...string) (stdout, stderr string,
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	c := &cli{
-		stdin: strings.NewReader(""), stdout: &out, stderr: &errs, signals: &signals{cancel: cancel},
+		Person:  person.Person{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Signals: person.NewSignals(cancel)},
 		connect: func(string) (control.Muru, error) { return m, nil },
 	}
 	status = c.execute(ctx, args)
@@ -120,7 +121,7 @@ func TestWhatDoesNotParseIsAUsageErrorAndStartsNothing(t *testing.T) {
 	} {
 		m := &controltest.Muru{} // whose answer would be another error
 		out, errs, status := typed(t, m, strings.Fields(c.line)...)
-		if out != "" || errs != c.want || status != exitUsage {
+		if out != "" || errs != c.want || status != person.StatusUsage {
 			t.Errorf("muru %s\n got %s%s(status %d)\nwant %s", c.line, out, errs, status, c.want)
 		}
 	}

@@ -2,44 +2,61 @@ package main
 
 import (
 	"context"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"muru"
+	"muru/cmd/muru/daemon"
 	"muru/control"
+	"muru/rollout"
+	"muru/rollout/rollouttest"
 )
 
 // serveTest serves a runner with shop@r1 serving and r2 held on a socket, and
 // returns a client of it.
 func serveTest(t *testing.T) control.Muru {
 	t.Helper()
-	r := newTestRunner(t)
-	path := filepath.Join(shortTempDir(t), control.SocketName)
-	l, err := control.Listen(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := control.NewServer(control.Options{Muru: r, Version: version})
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }() // ends with Close
+	log := rollout.NewLog(nil, 0)
+	engine := rollout.New(rollout.Options{Edge: &rollouttest.Edge{Now: time.Now}, Host: new(rollouttest.Host), Log: log})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := server.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
+		if err := engine.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
+	plan := muru.ReleasePlan{
+		Kind: muru.Python, Source: "/tmp", Entry: "app:application", Workers: 1, Threads: 1,
+		Timeouts: muru.DefaultTimeouts(), Limits: muru.DefaultLimits(),
+	}
+	for _, hold := range []bool{false, true} {
+		if _, _, err := engine.Deploy(t.Context(), rollout.DeployRequest{App: "shop", Plan: plan, Hold: hold}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := daemon.NewRunner(daemon.RunnerOptions{Engine: engine, Events: log, State: t.TempDir()})
+	path := filepath.Join(shortTempDir(t), control.SocketName)
+	t.Cleanup(serveAt(t, path, r))
 	return control.NewClient(path, version)
+}
+
+// userName is how events call who runs the tests.
+func userName(t *testing.T) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
 }
 
 func TestVerbsAgainstADaemon(t *testing.T) {
 	m := serveTest(t)
-	user := regexp.QuoteMeta(currentUser())
+	user := regexp.QuoteMeta(userName(t))
 	for _, c := range []struct {
 		line           string
 		stdout, stderr string // regular expressions
@@ -50,12 +67,13 @@ func TestVerbsAgainstADaemon(t *testing.T) {
 		{"status blog", ``, `muru: status: no app is called "blog"\n`, 3},
 		{"rollout status", ``, `muru: no rollouts\n`, 0},
 		{"rollout canary shop@r2 --steps 10,50 --hold 30s", `muru: rollout 1 of shop@r2 started against r1: step 1 of 2: 10% for 30s\n`, ``, 0},
-		{"rollout canary shop@r2", ``, `muru: (canary: )?shop has rollout 1 live \(r2 at 10%\): refused\nhint: muru rollout abort shop.*\n`, 3},
+		{"rollout canary shop@r2", ``, `muru: shop has rollout 1 live \(r2 at 10%\): refused\nhint: muru rollout abort shop.*\n`, 3},
 		{"rollout status shop", `APP  ROLLOUT CANDIDATE BASELINE STATE   TRAFFIC MESSAGE\nshop 1       r2        r1       running 10%     -\n`, ``, 0},
 		{"rollout status shop --wait --timeout 50ms", `muru: rollout 1 running step 1 of 2: 10% for 30s\n`, `muru: (wait: )?rollout 1 did not end within 50ms\n(hint: .*\n)?`, 124},
+		{"split shop r2=20", ``, `muru: shop has rollout 1 live \(r2 at 10%\): refused\nhint: .*\n`, 3},
 		{"rollout pause shop --reason lunch", `muru: rollout 1 paused: by ` + user + ` at 10%: lunch\n`, ``, 0},
 		{"rollout resume 1", `muru: rollout 1 running: step 1 of 2: 10% for 30s\n`, ``, 0},
-		{"rollout resume 1", ``, `muru: .*\n(hint: .*\n)?`, 3},
+		{"rollout resume 1", ``, `muru: rollout 1 .*\n(hint: .*\n)?`, 3},
 		{"rollout abort shop", `muru: rollout 1 aborted: by ` + user + ` at 10%\n`, ``, 0},
 		{"rollout status 1 --wait", `muru: rollout 1 aborted: by ` + user + ` at 10%\n`, ``, 1},
 		{"split shop r2=10", `muru: shop split: r1 90%, r2 10%\n`, ``, 0},

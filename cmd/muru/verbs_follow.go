@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/cmd/muru/person"
 	"muru/control"
 )
 
@@ -23,8 +24,8 @@ func (v *command) followStream(ctx context.Context, m control.Muru) error {
 	default:
 		panic("BUG: nothing to follow in " + v.spec.Name)
 	}
-	if sig, ok := errors.AsType[interruptedError](context.Cause(ctx)); ok {
-		return &exitError{status: exitInterrupted, told: true, err: sig}
+	if sig, ok := errors.AsType[person.InterruptedError](context.Cause(ctx)); ok {
+		return &person.ExitError{Status: person.StatusInterrupted, Told: true, Err: sig}
 	}
 	return err
 }
@@ -45,10 +46,10 @@ func (v *command) followEvents(ctx context.Context, m control.Muru) error {
 	}
 	return m.Events(ctx, q, func(e muru.Event) {
 		if v.json {
-			printJSON(v.cli.stdout, control.EventJSONOf(e))
+			printJSON(v.cli.Stdout, control.EventJSONOf(e))
 			return
 		}
-		fmt.Fprintln(v.cli.stdout, e.Line(time.Now(), time.Local))
+		fmt.Fprintln(v.cli.Stdout, e.Line(time.Now(), time.Local))
 	})
 }
 
@@ -70,10 +71,10 @@ func (v *command) followLogs(ctx context.Context, m control.Muru) error {
 	}
 	return m.Logs(ctx, q, func(line string) {
 		if v.json {
-			printJSON(v.cli.stdout, line)
+			printJSON(v.cli.Stdout, line)
 			return
 		}
-		fmt.Fprintln(v.cli.stdout, line)
+		fmt.Fprintln(v.cli.Stdout, line)
 	})
 }
 

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"muru/cmd/muru/person"
+	"muru/cmd/muru/person/persontest"
 )
 
 // A screen is a command on a terminal of its own.
@@ -24,21 +25,7 @@ type screen struct {
 // openScreen starts a command on a new terminal.
 func openScreen(t *testing.T, name string, args ...string) *screen {
 	t.Helper()
-	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty, other := persontest.OpenTerminal(t)
 	s := &screen{t: t, tty: tty, cmd: exec.Command(name, args...), read: make(chan struct{})}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = other, other, other
 	// Ours of the command's side stays open until the end: what was written to
@@ -103,6 +90,9 @@ func (s *screen) ends() (status int, text string) {
 	return s.cmd.ProcessState.ExitCode(), strings.ReplaceAll(s.text.String(), "\r\n", "\n")
 }
 
+// leaveQuestion is the one that Ctrl-C asks.
+const leaveQuestion = "leave it running [Enter], abort it and clean up [a], go on watching [w]? "
+
 const ctrlC = "\x03"
 
 func TestCtrlCOnATerminalAsksWhatBecomesOfTheRollout(t *testing.T) {
@@ -123,7 +113,7 @@ func TestCtrlCOnATerminalAsksWhatBecomesOfTheRollout(t *testing.T) {
 			quickest = min(quickest, time.Since(pressed))
 			s.types(c.keys)
 			status, text := s.ends()
-			if status != exitInterrupted {
+			if status != person.StatusInterrupted {
 				t.Errorf("status %d", status)
 			}
 			if !strings.Contains(text, `interrupted at canary("shop@r6") after `) || !strings.Contains(text, "; rollout 7 left at 10%\n"+leaveQuestion) {
@@ -154,7 +144,7 @@ func TestWatchingGoesOnAfterTheQuestionAndCanBeInterruptedAgain(t *testing.T) {
 	eventually(t, "a second question", func() bool { return strings.Count(s.text.String(), leaveQuestion) == 2 })
 	s.types("a\n")
 	status, text := s.ends()
-	if status != exitInterrupted || !strings.HasSuffix(text, "muru: run 3 cancelled\nasked: cancel 3\n") {
+	if status != person.StatusInterrupted || !strings.HasSuffix(text, "muru: run 3 cancelled\nasked: cancel 3\n") {
 		t.Errorf("status %d, showed\n%s", status, text)
 	}
 }
@@ -165,7 +155,7 @@ func TestCtrlCOnATerminalCancelsWhatMovesNoTraffic(t *testing.T) {
 	s.sees("observing")
 	s.types(ctrlC)
 	status, text := s.ends()
-	if status != exitInterrupted || !strings.Contains(text, "\ninterrupted at observe(\"shop@r6\") after ") || strings.Contains(text, "[Enter]") {
+	if status != person.StatusInterrupted || !strings.Contains(text, "\ninterrupted at observe(\"shop@r6\") after ") || strings.Contains(text, "[Enter]") {
 		t.Errorf("status %d, showed\n%s", status, text)
 	}
 	if !strings.HasSuffix(text, "asked: left\n") {
@@ -181,7 +171,7 @@ func TestATerminalThatGoesAwayLeavesTheRolloutRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, text := s.ends()
-	if status != exitInterrupted || !strings.HasSuffix(text, "rollout 7 left at 10%\nasked: left\n") {
+	if status != person.StatusInterrupted || !strings.HasSuffix(text, "rollout 7 left at 10%\nasked: left\n") {
 		t.Errorf("status %d, showed\n%s", status, text)
 	}
 }

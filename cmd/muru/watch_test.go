@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/cmd/muru/person"
 	"muru/control"
 	"muru/control/controltest"
 )
@@ -105,9 +106,9 @@ func (w *watched) notes() []string {
 // stdout at its end what it was asked to do.
 func watchingMain() {
 	w := newWatched()
-	ctx, signals, stop := untilSignal(context.Background())
+	ctx, signals, stop := person.UntilSignal(context.Background())
 	c := &cli{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, signals: signals,
+		Person:  person.Person{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Signals: signals},
 		connect: func(string) (control.Muru, error) { return w, nil },
 	}
 	status := c.execute(ctx, os.Args[1:])
@@ -142,21 +143,19 @@ func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
 			w.slow = c.slow
 			var out, errs lockedBuffer
 			cli := &cli{
-				stdin: strings.NewReader(""), stdout: &out, stderr: &errs, signals: &signals{},
+				Person: person.Person{
+					Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+					Signals: person.NewSignals(func(err error) { t.Errorf("nobody took %v", err) }),
+				},
 				connect: func(string) (control.Muru, error) { return w, nil },
 			}
 			status := make(chan int, 1)
 			go func() { status <- cli.execute(t.Context(), strings.Fields(c.line)) }()
-			eventually(t, "the watch has begun", func() bool {
-				cli.signals.mu.Lock()
-				defer cli.signals.mu.Unlock()
-				return cli.signals.taken != nil && out.String() != ""
-			})
 			eventually(t, "it waits for the rollout", func() bool { return strings.Contains(out.String(), "\n") })
-			cli.signals.deliver(c.signal)
+			cli.Signals.Deliver(c.signal)
 			select {
 			case got := <-status:
-				if got != exitInterrupted {
+				if got != person.StatusInterrupted {
 					t.Errorf("status %d", got)
 				}
 			case <-time.After(5 * time.Second):
@@ -180,31 +179,11 @@ func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
 func TestTheTimeToWaitForACanaryEndsWithStatus124AndLeavesIt(t *testing.T) {
 	w := newWatched()
 	_, errs, status := typed(t, w, "rollout", "canary", "shop@r6", "--wait", "--timeout", "50ms")
-	if want := "muru: canary(\"shop@r6\") did not end within 50ms; rollout 7 left at 10%\n"; errs != want || status != exitTimeout {
+	if want := "muru: canary(\"shop@r6\") did not end within 50ms; rollout 7 left at 10%\n"; errs != want || status != person.StatusTimeout {
 		t.Errorf("got %q status %d, want %q", errs, status, want)
 	}
 	if got := w.notes(); !slices.Equal(got, []string{"left"}) {
 		t.Errorf("did %q", got)
-	}
-}
-
-func TestWhatIsSaidDuringTheQuestionIsShownWhenWatchingGoesOn(t *testing.T) {
-	var out bytes.Buffer
-	p := newPrinter(&out, &out, false)
-	p.show(said("one"))
-	p.pause()
-	p.show(said("two"))
-	p.show(value("v", "1"))
-	if got := out.String(); got != "muru: one\n" {
-		t.Errorf("printed %q while paused", got)
-	}
-	p.resume()
-	p.show(said("three"))
-	if got := out.String(); got != "muru: one\nmuru: two\nmuru: three\n" {
-		t.Errorf("printed %q", got)
-	}
-	if v, last := p.result(); v == nil || v.Text != "v" || last != "three" {
-		t.Errorf("result %v, %q", v, last)
 	}
 }
 
