@@ -86,6 +86,7 @@ type Step struct {
 	Hold     time.Duration
 	Elapsed  time.Duration // of the hold
 	Requests int           // of the candidate that ended or are overdue
+	Least    int           // of them that it needs before it can pass; 0: another thing decides that, or it has not begun
 }
 
 // String returns the form every text uses: step 1 of 2: 10% for 30s.

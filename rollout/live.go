@@ -72,10 +72,21 @@ func (l *live) proven() bool {
 	switch {
 	case l.dark():
 		return true
-	case l.plan.Until == UntilConfident && l.paired():
+	case l.Step.Least == 0:
 		return l.examiner.judge.Confident()
 	}
-	return l.Step.Requests >= l.least()
+	return l.Step.Requests >= l.Step.Least
+}
+
+// stepNumbered returns step k of the plan, to begin. Where a proof is asked
+// for, and there is a baseline to prove it against, there is no minimum.
+func (l *live) stepNumbered(k int) *muru.Step {
+	step := l.Steps[k-1]
+	paired := step.Shadow || step.Share < muru.Buckets
+	if step.Share > 0 && !(paired && l.plan.Until == UntilConfident) {
+		step.Least = l.least()
+	}
+	return &step
 }
 
 // deadline is how long the present step may take.
@@ -110,8 +121,7 @@ func (l *live) dark() bool { return l.Step.Share == 0 }
 // it is.
 func (a *actor) beginStep(k int, c change) (err error) {
 	l := a.live
-	step := l.Steps[k-1]
-	l.Step, c.step = &step, true
+	l.Step, c.step = l.stepNumbered(k), true
 	l.swapped, l.held, l.before, l.stood, l.spent, l.seen = false, 0, 0, 0, 0, a.e.clock.Now()
 	l.weighedSplit, l.unbalanced = false, false
 	l.bothBad, l.slowSaid, l.awaitNext, l.noData = map[string]bool{}, false, "", false

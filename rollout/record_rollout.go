@@ -284,10 +284,9 @@ func (l *live) takeProgress(p *progressRecord) error {
 	case p.Requests < 0 || p.Failures < 0 || p.Shielded < 0:
 		return fmt.Errorf("progress: %d requests, %d failures, %d shielded", p.Requests, p.Failures, p.Shielded)
 	}
-	step := l.Steps[p.Step-1]
+	l.Step, l.owed = l.stepNumbered(p.Step), p.Swapped
 	l.held, l.spent = time.Duration(p.Held), time.Duration(p.Spent)
-	step.Elapsed, step.Requests = min(l.held, step.Hold), p.Requests
-	l.Step, l.owed = &step, p.Swapped
+	l.Step.Elapsed, l.Step.Requests = min(l.held, l.Step.Hold), p.Requests
 	l.unproven, l.noData, l.frozen, l.awaitNext = p.Unproven, p.NoData, p.Frozen, p.Await
 	l.failures, l.shielded = p.Failures, p.Shielded
 	for _, gate := range p.BothBad {
