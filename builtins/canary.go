@@ -39,7 +39,8 @@ without enough requests asks a person ("approve") or is rolled back, as on_no_da
 never a pass.
 
 until = "confident" ends a step as soon as its hold is over and every rate is proven to be less than
-twice the baseline's, or under its limit without any event, however many requests that takes.
+twice the baseline's, or under its limit without any event, however many requests that takes. Counted
+are the first requests of clients in the step, so an app with few new ones is better served by hold.
 
 on_fail = "freeze" pauses instead, with the share as it is: for changes that a rollback does not
 undo. on_conflict = "supersede" takes the candidate of the live rollout out and starts; "queue"

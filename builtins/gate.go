@@ -257,14 +257,17 @@ var gateType Type = typeOf{"Gate", func(_ *Call, v starlark.Value) (any, error) 
 	return nil, err
 }}
 
-// ratioType takes numbers above 0.
+// ratioType takes numbers from 1 on. Below, a candidate as good as the baseline
+// would fail, and clients that come back would make it certain: of each the
+// first event alone counts, and those of both arms are used up.
 var ratioType Type = typeOf{"float", func(_ *Call, v starlark.Value) (any, error) {
 	x, ok := starlark.AsFloat(v)
 	if !ok {
 		return nil, wanted("a number", v)
 	}
-	if !(x > 0 && x < 1e9) {
-		return nil, usagef("%s is not a ratio: 1 is as bad as the baseline, 2 twice as bad", v)
+	if !(x >= 1 && x < 1e9) {
+		return nil, usagef("%s is not a ratio: 1 is as bad as the baseline, 2 twice as bad", v).
+			WithHint("a candidate that must be better than the baseline needs a gate with a check")
 	}
 	return x, nil
 }}

@@ -227,3 +227,31 @@ func FuzzAppendLogLine(f *testing.F) {
 		}
 	})
 }
+
+func TestSweepRemovesTheLogsOfReleasesThatNobodyKnows(t *testing.T) {
+	h, _ := newHost(t, Options{})
+	b := start(t, h, python(t, one)) // shop@r6
+	wantOK(t, do(t.Context(), b, "/"))
+	logs := filepath.Join(h.stateDir, "logs")
+	keep := []string{"shop-r5.log", "shop-r5.log.1", "notes.txt", "shop-r07.log", "Shop-r7.log", "shop-r7.log.gz.old", "-r7.log"}
+	gone := []string{"shop-r7.log", "shop-r7.log.4", "my-r2-app-r3.log"}
+	for _, name := range append(keep, gone...) {
+		if err := os.WriteFile(filepath.Join(logs, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known := muru.ReleaseID{App: "shop", Number: 5}
+	if err := h.Sweep(func(id muru.ReleaseID) bool { return id == known }); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(keep, "shop-r6.log") {
+		if _, err := os.Stat(filepath.Join(logs, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range gone {
+		if _, err := os.Stat(filepath.Join(logs, name)); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -154,4 +155,32 @@ func (h *Host) Forget(id muru.ReleaseID) error {
 		}
 	}
 	return nil
+}
+
+// Sweep removes the logs of releases that are not known, for good: those that
+// a crash left between the removal of a release and of its log. It must not
+// run beside Start. What it does not take for a log of ours stays.
+func (h *Host) Sweep(known func(muru.ReleaseID) bool) error {
+	files, err := os.ReadDir(filepath.Dir(logPath(h.stateDir, muru.ReleaseID{})))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look for logs that nobody needs: %w", err)
+	}
+	var failed error
+	for _, f := range files {
+		if id, ok := whoseLog(f.Name()); ok && !known(id) && h.release(id) == nil {
+			failed = errors.Join(failed, h.Forget(id))
+		}
+	}
+	return failed
+}
+
+// whoseLog is the inverse of logPath, for each of a log's files.
+func whoseLog(file string) (id muru.ReleaseID, ok bool) {
+	name, rest, _ := strings.Cut(file, ".")
+	at := strings.LastIndex(name, "-r")
+	if at < 0 || rest != "log" && !strings.HasPrefix(rest, "log.") {
+		return id, false
+	}
+	id, err := muru.ParseReleaseID(name[:at]+"@"+name[at+1:], "")
+	return id, err == nil
 }

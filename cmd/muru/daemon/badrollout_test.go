@@ -39,6 +39,7 @@ func TestQuantitiesThatDoNotParseAreRefused(t *testing.T) {
 		{`split("shop", {"r1": 140})`, `split: shares\["r1"\]: 140% is over 100%`},
 		{`split("shop", {"r1": "0.001%"})`, `split: shares\["r1"\]: 0.001% has more than two decimals`},
 		{`gate("5xx", max = "much")`, `gate: max: "much" is not a percentage\nhint: write it like "1%" or "0.5%"`},
+		{`gate("5xx", ratio = 0.5)`, `gate: ratio: 0.5 is not a ratio: 1 is as bad as the baseline, 2 twice as bad\nhint: a candidate that must be better than the baseline needs a gate with a check`},
 		{`gate("p95", max = 250)`, `gate: max: 250 has no unit\nhint: write "250ms" or "250s"`},
 		{`gate("p95", max = "250 milliseconds")`, `gate: max: "250 milliseconds" is not a duration\nhint: write it like "250ms", "30s" or "1m30s"`},
 		{`canary("shop@r1", hold = "soon")`, `canary: hold: "soon" is not a duration\nhint: write it like "250ms", "30s" or "1m30s"`},

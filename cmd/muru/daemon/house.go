@@ -160,6 +160,10 @@ func (h *House) restore(ctx context.Context) error {
 	if err := h.engine.Restore(ctx); err != nil {
 		return fmt.Errorf("restore the state in %s: %w", h.state, err)
 	}
+	known := func(id muru.ReleaseID) bool { _, err := h.engine.Release(id); return err == nil }
+	if err := h.host.Sweep(known); err != nil {
+		h.log.Error("remove old logs", "error", err) // they cost room, no more
+	}
 	h.reporter.Report(muru.Event{
 		Kind: muru.DaemonStarted, Subject: "muru",
 		Message: fmt.Sprintf("%s, pid %d, %d apps", h.version, os.Getpid(), len(h.engine.Apps())),

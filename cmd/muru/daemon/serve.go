@@ -128,11 +128,11 @@ func (s *server) wait(ctx context.Context) error {
 	}
 }
 
-// stop ends everything in this order: changes are refused; the listeners
-// close and the edge drains; runs are cancelled, their rollouts stay for the
-// next start; the control socket; the notifier; then the house, which is the
-// engine, the workers and the store. cut says which requests did not end in
-// time.
+// stop ends everything in this order: changes are refused; kept connections end
+// with an answer, for a second at most; the listeners close and the edge drains;
+// runs are cancelled, their rollouts stay for the next start; the control
+// socket; the notifier; then the house, which is the engine, the workers and the
+// store. cut says which requests did not end in time.
 func (s *server) stop(ctx context.Context) (cut, err error) {
 	if s.restored {
 		s.reporter.Report(muru.Event{Kind: muru.DaemonStops, Subject: "muru", Message: "by " + currentUser()})
