@@ -1,17 +1,22 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"muru"
 	"muru/control"
 	"muru/rollout"
+	"muru/rollout/rollouttest"
+	"muru/store"
 )
 
 func writeRecipe(t *testing.T, text string) (dir string) {
@@ -208,5 +213,58 @@ func TestMoreRunsThanAreGoodForAnybodyAreRefused(t *testing.T) {
 	}
 	if _, err := begin(); err != nil {
 		t.Errorf("when one has ended: %v", err)
+	}
+}
+
+// hangingStore is a disk that hangs while hung has something to wait for.
+type hangingStore struct {
+	store.Store
+	hung atomic.Pointer[chan struct{}]
+}
+
+func (s *hangingStore) Txn(ctx context.Context, cmps []store.Cmp, then, els []store.Op) (store.TxnResult, error) {
+	if hung := s.hung.Load(); hung != nil {
+		<-*hung
+	}
+	return s.Store.Txn(ctx, cmps, then, els)
+}
+
+func TestARunThatWaitsForTheDiskHoldsUpNoCall(t *testing.T) {
+	bolt, err := store.Open(filepath.Join(t.TempDir(), "muru.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bolt.Close()
+	disk := &hangingStore{Store: bolt}
+	log, err := rollout.OpenLog(t.Context(), disk, rollout.LogOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := rollout.New(rollout.Options{Edge: &rollouttest.Edge{Now: time.Now}, Host: new(rollouttest.Host), Log: log})
+	r := NewRunner(RunnerOptions{Engine: engine, Events: log})
+	defer func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(r.Close(ctx), engine.Close(ctx), log.Close(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
+	mended := make(chan struct{})
+	disk.hung.Store(&mended)
+	begun := make(chan error, 1)
+	go func() {
+		_, err := r.StartRun(asAna(t), control.Run{File: "r.star", Dir: writeRecipe(t, "print(1)\n")})
+		begun <- err
+	}()
+	eventually(t, "the run begins", func() bool { return len(r.beginning) == 1 })
+
+	h := new(heard)
+	if err := r.Call(asAna(t), control.Call{Source: "1 + 1", Dir: t.TempDir()}, h.out); err != nil {
+		t.Error(err)
+	}
+	wantLines(t, h.lines(control.KindValue), "value 2")
+	disk.hung.Store(nil)
+	close(mended)
+	if err := <-begun; err != nil {
+		t.Error(err)
 	}
 }
