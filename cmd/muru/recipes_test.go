@@ -2,10 +2,11 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muru/cmd/muru/visitortest"
 )
 
 // TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
@@ -37,22 +38,6 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 func runFile(t *testing.T, path string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := runRecipe(t.Context(), runFlags{listen: "127.0.0.1:0", state: shortTempDir(t)}, path, args, &out, &out)
+	err := runRecipe(t.Context(), runFlags{listen: "127.0.0.1:0", state: visitortest.ShortDir(t)}, path, args, &out, &out)
 	return out.String(), err
-}
-
-// shortTempDir returns a directory whose path leaves room for the name of a
-// unix socket, which t.TempDir's may not.
-func shortTempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }

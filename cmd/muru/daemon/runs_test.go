@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 	"muru/rollout"
 	"muru/rollout/rollouttest"
@@ -81,7 +82,7 @@ func TestARunThatDoesNotCheckStartsNothing(t *testing.T) {
 func TestCancellingARunAbortsItsRollout(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, `def main(): canary("shop@r2", hold = "1h")`)
-	eventually(t, "the rollout is live", func() bool {
+	visitortest.Eventually(t, "the rollout is live", func() bool {
 		ro, err := r.o.Engine.Rollout(1)
 		return err == nil && ro.Live()
 	})
@@ -108,7 +109,7 @@ func TestCancellingARunAbortsItsRollout(t *testing.T) {
 func TestARunEndsAfterTheRolloutsItStarted(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, `def main(): canary("shop@r2", hold = "1h", wait = False)`)
-	eventually(t, "the rollout is live", func() bool {
+	visitortest.Eventually(t, "the rollout is live", func() bool {
 		ro, err := r.o.Engine.Rollout(1)
 		return err == nil && ro.Live()
 	})
@@ -126,7 +127,7 @@ func TestARunEndsAfterTheRolloutsItStarted(t *testing.T) {
 func TestWhatEndsWithTheDaemonLeavesItsRollouts(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, `def main(): canary("shop@r2", hold = "1h")`)
-	eventually(t, "the rollout is live", func() bool {
+	visitortest.Eventually(t, "the rollout is live", func() bool {
 		ro, err := r.o.Engine.Rollout(1)
 		return err == nil && ro.Live()
 	})
@@ -147,7 +148,7 @@ func TestWhatEndsWithTheDaemonLeavesItsRollouts(t *testing.T) {
 func TestOutputOfARunIsBounded(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, "def main():\n    for i in range(5000):\n        print(i)\n")
-	eventually(t, "it ended", func() bool { return must(r.Runs(t.Context()))[0].Ended != nil })
+	visitortest.Eventually(t, "it ended", func() bool { return must(r.Runs(t.Context()))[0].Ended != nil })
 	h := new(heard)
 	if err := r.Attach(t.Context(), n, h.out); err != nil {
 		t.Fatal(err)
@@ -255,7 +256,7 @@ func TestARunThatWaitsForTheDiskHoldsUpNoCall(t *testing.T) {
 		_, err := r.StartRun(asAna(t), control.Run{File: "r.star", Dir: writeRecipe(t, "print(1)\n")})
 		begun <- err
 	}()
-	eventually(t, "the run begins", func() bool { return len(r.beginning) == 1 })
+	visitortest.Eventually(t, "the run begins", func() bool { return len(r.beginning) == 1 })
 
 	h := new(heard)
 	if err := r.Call(asAna(t), control.Call{Source: "1 + 1", Dir: t.TempDir()}, h.out); err != nil {
