@@ -257,7 +257,9 @@ func (w *Watch) live() []control.RolloutInfo {
 
 // outOfTime is the end of a watch whose time has passed.
 func (w *Watch) outOfTime() error {
+	w.mu.Lock() // the stream may still say something
 	text := fmt.Sprintf("%s did not end within %s", w.call, muru.FormatDuration(w.Limit))
+	w.mu.Unlock()
 	if left := leftAt(w.live()); left != "" {
 		text += "; " + left
 	}
