@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"muru/cmd/muru/visitortest"
+	"muru/control"
 )
 
 // TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
@@ -27,7 +28,7 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 			t.Parallel()
 			out, err := runFile(t, "../../recipes/testdata/"+name)
 			if err != nil {
-				t.Fatalf("%s\n%s", errorText(err), out)
+				t.Fatalf("%s\n%s", control.ErrorText(err), out)
 			}
 		})
 	}
