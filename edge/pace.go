@@ -54,6 +54,7 @@ func (p *pace) begin(now time.Time) {
 // end is called after a read of n bytes.
 func (p *pace) end(n int) {
 	p.got.Add(int64(n))
+	// Not 0, by which begin knows the first read.
 	p.waited.Add(max(1, time.Now().UnixNano()-p.since.Swap(0)))
 }
 
