@@ -220,11 +220,13 @@ func TestMoreRunsThanAreGoodForAnybodyAreRefused(t *testing.T) {
 // hangingStore is a disk that hangs while hung has something to wait for.
 type hangingStore struct {
 	store.Store
-	hung atomic.Pointer[chan struct{}]
+	hung  atomic.Pointer[chan struct{}]
+	waits atomic.Int32 // writes that were asked of it then
 }
 
 func (s *hangingStore) Txn(ctx context.Context, cmps []store.Cmp, then, els []store.Op) (store.TxnResult, error) {
 	if hung := s.hung.Load(); hung != nil {
+		s.waits.Add(1)
 		<-*hung
 	}
 	return s.Store.Txn(ctx, cmps, then, els)
@@ -256,7 +258,7 @@ func TestARunThatWaitsForTheDiskHoldsUpNoCall(t *testing.T) {
 		_, err := r.StartRun(asAna(t), control.Run{File: "r.star", Dir: writeRecipe(t, "print(1)\n")})
 		begun <- err
 	}()
-	visitortest.Eventually(t, "the run begins", func() bool { return len(r.beginning) == 1 })
+	visitortest.Eventually(t, "the run begins", func() bool { return len(r.beginning) == 1 && disk.waits.Load() > 0 })
 
 	h := new(heard)
 	if err := r.Call(asAna(t), control.Call{Source: "1 + 1", Dir: t.TempDir()}, h.out); err != nil {
