@@ -77,7 +77,7 @@ func (r Rollout) String() string { return fmt.Sprintf("rollout %d of %s", r.Numb
 func (r Rollout) Live() bool { return r.State.Live() }
 
 // A Step is a share and how long it is held. Elapsed and Requests are what
-// the step has seen so far; they are zero in a plan, and so is Needs.
+// the step has seen so far; they are zero in a plan.
 type Step struct {
 	Number   int // from 1
 	Of       int
@@ -86,7 +86,6 @@ type Step struct {
 	Hold     time.Duration
 	Elapsed  time.Duration // of the hold
 	Requests int           // of the candidate that ended or are overdue
-	Needs    int           // so many of those before it ends; 0: none, or a proof decides
 }
 
 // String returns the form every text uses: step 1 of 2: 10% for 30s.

@@ -102,6 +102,9 @@ func canary(c *Call) (starlark.Value, error) {
 		OnFail: onFail[arg[string](c, "on_fail")], OnConflict: onConflict[arg[string](c, "on_conflict")],
 		Shield: arg[bool](c, "shield"),
 	})
+	if err == nil && arg[string](c, "until") == "hold" { // otherwise the proof decides whether there were enough
+		c.set.needs(r.Number, arg[int](c, "min_requests"))
+	}
 	return c.started(r, report, err)
 }
 
@@ -111,7 +114,7 @@ func canary(c *Call) (starlark.Value, error) {
 func (c *Call) started(r muru.Rollout, report rollout.Report, err error) (starlark.Value, error) {
 	wait := err == nil && arg[bool](c, "wait")
 	if wait && r.Live() {
-		c.set.env.Terminal.Progress(r.Number, ProgressLine(r))
+		c.set.env.Terminal.Progress(r.Number, ProgressLine(r, c.set.leastOf(r.Number)))
 	}
 	c.say(report)
 	switch {
@@ -152,7 +155,7 @@ func (c *Call) gates() ([]muru.Gate, error) {
 
 // waitRollout waits for the end of a rollout and shows it on the terminal.
 func (c *Call) waitRollout(ctx context.Context, number int) (starlark.Value, error) {
-	w := watcher{terminal: c.set.env.Terminal}
+	w := watcher{terminal: c.set.env.Terminal, least: c.set.leastOf(number)}
 	r, err := c.engine().WaitRollout(ctx, number, w.see)
 	if err != nil {
 		return nil, err
@@ -173,7 +176,7 @@ func (s *Set) Finish(ctx context.Context) error {
 		if r.Run != s.env.Run || !r.Live() {
 			continue
 		}
-		w := watcher{terminal: s.env.Terminal}
+		w := watcher{terminal: s.env.Terminal, least: s.leastOf(r.Number)}
 		if _, err := s.env.Engine.WaitRollout(ctx, r.Number, w.see); err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -186,6 +189,7 @@ func (s *Set) Finish(ctx context.Context) error {
 // a gate that cannot judge: it holds the step up, and only its author can help.
 type watcher struct {
 	terminal Terminal
+	least    int // requests that a step needs, 0: not known
 	last     string
 	errors   map[string]string // gate: what went wrong, as it was said
 }
@@ -203,7 +207,7 @@ func (w *watcher) see(r muru.Rollout) {
 	}
 	progress := ""
 	if r.Live() {
-		progress = ProgressLine(r)
+		progress = ProgressLine(r, w.least)
 	}
 	if line := StatusLine(r); line != w.last {
 		if w.last == "" && r.Live() {

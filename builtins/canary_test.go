@@ -187,19 +187,17 @@ func TestProgressLineShowsStepCountsAndVerdicts(t *testing.T) {
 		},
 	}
 	want := "rollout 1 running step 1 of 2: 10%, 5 s of 30s, 82 requests 18 5xx (baseline 760 0), 5xx fail, crashes pass"
-	if got := ProgressLine(r); got != want {
+	if got := ProgressLine(r, 0); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	r.Step.Needs = 80
-	if got := ProgressLine(r); got != want {
+	if got := ProgressLine(r, 80); got != want {
 		t.Errorf("with its minimum it is %s", got)
 	}
-	r.Step.Needs = 100
-	if got := ProgressLine(r); got != want+", needs 20 more requests" {
+	if got := ProgressLine(r, 100); got != want+", needs 20 more requests" {
 		t.Errorf("below its minimum it is %s", got)
 	}
 	r.Step, r.State, r.Message = nil, muru.Promoted, "every step passed its gates"
-	if got := ProgressLine(r); got != "rollout 1 promoted: every step passed its gates" {
+	if got := ProgressLine(r, 100); got != "rollout 1 promoted: every step passed its gates" {
 		t.Errorf("got %s", got)
 	}
 }

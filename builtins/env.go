@@ -3,6 +3,7 @@ package builtins
 import (
 	"context"
 	"net/http"
+	"sync"
 
 	"go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
@@ -105,6 +106,28 @@ type Set struct {
 	specs       []*Spec
 	predeclared starlark.StringDict
 	loads       loads
+
+	mu    sync.Mutex // guards least
+	least map[int]int
+}
+
+// needs remembers how many requests each step of a rollout needs that this
+// set started, for those who wait for it.
+func (s *Set) needs(rollout, least int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.least == nil {
+		s.least = make(map[int]int)
+	}
+	s.least[rollout] = least
+}
+
+// leastOf returns what needs was told, 0 for a rollout that somebody else
+// started.
+func (s *Set) leastOf(rollout int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.least[rollout]
 }
 
 // New makes the builtins that act on env. It starts nothing.

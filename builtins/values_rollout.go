@@ -179,8 +179,9 @@ func formatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64)
 //
 //	rollout 1 running step 1 of 2: 10%, 5 s of 30s, 82 requests 18 5xx (baseline 760 0), 5xx pass
 //
-// While a step lacks requests that it needs, the line ends with how many.
-func ProgressLine(r muru.Rollout) string {
+// least is how many requests of the candidate each step needs, 0 if that is
+// not known: while a step lacks some, the line ends with how many.
+func ProgressLine(r muru.Rollout, least int) string {
 	text := fmt.Sprintf("rollout %d %s", r.Number, r.State)
 	if r.Step == nil {
 		if r.Message != "" {
@@ -199,7 +200,7 @@ func ProgressLine(r muru.Rollout) string {
 		verdicts.WriteString(", " + v.String())
 	}
 	text += counts + verdicts.String()
-	if missing := r.Step.Needs - r.Step.Requests; missing > 0 && r.State == muru.Running && r.Step.Share > 0 {
+	if missing := least - r.Step.Requests; missing > 0 && r.State == muru.Running && r.Step.Share > 0 {
 		text += fmt.Sprintf(", needs %d more requests", missing)
 	}
 	return text

@@ -376,9 +376,6 @@ func (l *live) snapshot() muru.Rollout {
 	r := l.Rollout
 	if r.Step != nil {
 		step := *r.Step
-		if l.plan.Until == UntilHold { // otherwise the proof decides whether there were enough
-			step.Needs = l.plan.MinRequests
-		}
 		r.Step = &step
 	}
 	return r

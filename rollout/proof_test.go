@@ -117,21 +117,6 @@ func TestFirstRequestOfAClientIsTheOneThatArrivedFirst(t *testing.T) {
 	}
 }
 
-func TestAStepSaysHowManyRequestsItNeedsUnlessAProofDecides(t *testing.T) {
-	for _, tt := range []struct {
-		change func(*CanaryRequest)
-		needs  int
-	}{{func(*CanaryRequest) {}, 100}, {func(q *CanaryRequest) { q.MinRequests = 7 }, 7}, {confident, 0}} {
-		inWorld(t, func(w *world) {
-			w.baseAndCandidate()
-			w.canary(tt.change)
-			if n := w.rollout(1).Step.Needs; n != tt.needs {
-				t.Errorf("it needs %d, want %d", n, tt.needs)
-			}
-		})
-	}
-}
-
 func TestNotFailingIsNoProof(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()
