@@ -49,6 +49,8 @@ type Exchange struct {
 	Body    io.Reader
 	Upgrade bool // the client asked for another protocol; Header has Connection and Upgrade
 	Answer  Answer
+	// Arrived is when its wait for a worker begins. Who reads its body before
+	// that moves it on by the time of the client.
 	Arrived time.Time
 
 	started atomic.Int64 // unix nanoseconds, 0 until a worker has it

@@ -8,7 +8,7 @@
 //   - caller.go: who asks
 //   - path.go, [Listen]: where the socket is
 //   - [Server] serves a Muru over HTTP on a unix socket
-//   - [Client] is a Muru that asks such a server
+//   - [Client] is a Muru that asks such a server; leaving.go is how it gives up
 //
 // The API is HTTP and JSON, so that curl --unix-socket reads it too. A stream
 // is a line of JSON per [Message], flushed at once, and ends with

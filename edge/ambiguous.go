@@ -48,7 +48,8 @@ func (s *lengthScan) look(p []byte) {
 }
 
 // ambiguous reports whether the request may have been framed in two ways. It
-// is asked before anything of its body is read.
+// is asked before anything of its body is read: behind a request without one
+// net/http is reading the connection already, so lengths is not ours then.
 func (q *request) ambiguous() bool {
-	return q.conn != nil && q.conn.lengths.seen && len(q.r.TransferEncoding) > 0
+	return q.conn != nil && len(q.r.TransferEncoding) > 0 && q.conn.lengths.seen
 }

@@ -11,13 +11,16 @@
 // one line. Beside it: rescue.go has the baseline answer what a candidate
 // failed, shadow.go sends copies to a release that answers nobody, pair.go
 // tells the judge of a request and its copy together, marks.go finds the
-// answer fields that a judge counts.
+// answer fields that a judge counts. The client's side is conn.go and body.go:
+// pace.go ends bodies that trickle, ambiguous.go connections that could be read
+// in two ways, and parting.go is how they all end when the edge closes.
 //
 // Who owns what: an [Edge] owns the routing table, the counters and the
-// goroutines of shadow copies, which its Close ends; nothing else. The table is immutable behind an atomic pointer, and so is the state
-// of each app in it; writers build a new one under Edge.mu and swap. A request
-// keeps the state it was picked under until it ends, so nothing it does can be
-// changed from outside.
+// goroutines of shadow copies, which its Close ends; nothing else. The table is
+// immutable behind an atomic pointer, and so is the state of each app in it;
+// writers build a new one under Edge.mu and swap. A request keeps the state it
+// was picked under until it ends, so nothing it does can be changed from
+// outside.
 //
 // Precedence of what picks a release, highest first:
 //

@@ -147,13 +147,13 @@ func (e *Edge) Serve() error {
 }
 
 // Close has every answer end its connection for a moment (see partingTime),
-// stops listening, closes what is idle, waits for the requests in flight until ctx ends, cuts
-// the rest and waits a moment for them to go. If anything was cut, it says so
-// in a *muru.Error with ctx's error in its chain. A request whose client has
-// left is not waited for: what ends it is the end of its worker. Its line in
-// the access log is then still to come; all others are written. Shadow copies
-// are cut when the last client has its answer. Closing again waits for the
-// same end, or for ctx, and returns nil.
+// stops listening, closes what is idle, waits for the requests in flight until
+// ctx ends, cuts the rest and waits a moment for them to go. If anything was
+// cut, it says so in a *muru.Error with ctx's error in its chain. A request
+// whose client has left is not waited for: what ends it is the end of its
+// worker. Its line in the access log is then still to come; all others are
+// written. Shadow copies are cut when the last client has its answer. Closing
+// again waits for the same end, or for ctx, and returns nil.
 func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Lock()
 	again := e.closed

@@ -16,6 +16,9 @@ const (
 	// bodyRate is what it must have sent for each second beyond, on average
 	// since the beginning, in bytes. A 2G link has ten times that.
 	bodyRate = 500
+	// paceLook is how soon the pace looks again at the least: while no read is
+	// blocked the time that a client has left stays as it is, however little.
+	paceLook = 10 * time.Millisecond
 )
 
 // A pace holds a client to bodyRate, by the time that reads of its body were
@@ -51,6 +54,7 @@ func (p *pace) begin(now time.Time) {
 // end is called after a read of n bytes.
 func (p *pace) end(n int) {
 	p.got.Add(int64(n))
+	// Not 0, by which begin knows the first read.
 	p.waited.Add(max(1, time.Now().UnixNano()-p.since.Swap(0)))
 }
 
@@ -73,7 +77,7 @@ func (p *pace) check() {
 	waited := p.blocked()
 	allowed := p.grace + time.Duration(min(p.got.Load(), 1<<40)/bodyRate)*time.Second
 	if waited < allowed {
-		p.timer.Reset(allowed - waited)
+		p.timer.Reset(max(allowed-waited, paceLook))
 		return
 	}
 	p.over = true

@@ -159,3 +159,17 @@ func TestAPaceThatWasStoppedSaysNothing(t *testing.T) {
 		p.end(0)
 	})
 }
+
+// A client that has next to no time left while its backend works: looking again
+// as soon as that has passed would be looking all the time (and this test would
+// not end).
+func TestAPaceIsNotBusyWhileNoReadIsBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pace{grace: bodyGrace, tooLow: func() { t.Error("too slow") }}
+		defer p.stop()
+		p.begin(time.Now())
+		time.Sleep(bodyGrace - time.Nanosecond)
+		p.end(0)
+		time.Sleep(time.Minute)
+	})
+}

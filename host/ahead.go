@@ -67,7 +67,9 @@ func (r *release) readAhead(q *request) (held int64, err error) {
 				break
 			}
 			held += int64(grow)
-			data = slices.Concat(data, make([]byte, grow))[:len(data)]
+			larger := make([]byte, len(data), len(data)+grow) // append would take more than is counted
+			copy(larger, data)
+			data = larger
 		}
 		n, err := x.Body.Read(data[len(data):min(cap(data), want)])
 		data = data[:len(data)+n]

@@ -5,7 +5,8 @@
 //   - [Host] is everything of one daemon: Start, Drain and Stop releases, and
 //     look into them
 //   - release (release.go) is one of them and a [muru.Backend]: dispatch.go is
-//     the way of a request, pythonrequest.go and httprequest.go its last part
+//     the way of a request, ahead.go what is read of its body before it takes a
+//     thread, pythonrequest.go and httprequest.go its last part
 //   - worker (worker.go) is one process; supervise.go decides what its death
 //     means, stuck.go what a request past the hard timeout leads to
 //   - request, slot, queue (request.go) are guarded by their release's mu

@@ -25,7 +25,7 @@ type release struct {
 
 	stacksSignal syscall.Signal // before the kill of a stuck command worker; 0: none
 
-	interpreters interpreters // of a python release
+	interpreter interpreter // of a python release
 
 	external  *upstream.Client // for an external server
 	unbounded bool             // external without a bound on its requests: no queue

@@ -44,8 +44,8 @@
 // brings back what was written last, and never more traffic for a candidate
 // than that. What nobody is told of (how far a rollout is in its step, and what
 // could not be written before) is written by the engine's scribe, so that a disk
-// that hangs keeps no actor from a verdict. States move along the tables of package muru only; anything else
-// is a bug and refused ([Options.Bug]).
+// that hangs keeps no actor from a verdict. States move along the tables of
+// package muru only; anything else is a bug and refused ([Options.Bug]).
 //
 // A rollout is looked at every second, when its judge wakes the actor (a
 // harm, the first request, the minimum reached, evidence enough), when a function or probe has

@@ -89,8 +89,8 @@ func (c *runCounter) find(e *Engine) {
 // the live rollouts it started, until ctx ends. One that failed or was
 // cancelled leaves no share behind: its live rollouts are aborted and its
 // split() shares put back; held releases stay, and a promotion is not undone.
-// err is why it failed; of one that was cancelled it names by whom if it has a
-// [CancelledError], else who started it did. Ending a run twice does nothing; one whose wait was
+// err is why it failed; a [CancelledError] in it names who cancelled it, without
+// one it was who started it. Ending a run twice does nothing; one whose wait was
 // ended by ctx has not ended and is to be ended as cancelled. ctx must not be
 // the run's own, which may have ended.
 func (e *Engine) EndRun(ctx context.Context, number int, how RunEnd, err error) error {

@@ -19,9 +19,9 @@ type parcel struct {
 	releases map[int]*release
 	rollouts map[int]*live
 
-	find  []string  // keys whose revisions are in doubt and are read first
-	parts [][]write // transactions; more than one after a restart only
-	event []muru.Event
+	find   []string  // keys whose revisions are in doubt and are read first
+	parts  [][]write // transactions; more than one after a restart only
+	events []muru.Event
 
 	// The result, to be read when done is closed.
 	done   chan struct{}
@@ -40,7 +40,7 @@ func (a *actor) takeDirty(events []muru.Event) *parcel {
 	d := &a.dirty
 	p := &parcel{
 		app: d.app, releases: maps.Clone(d.releases), rollouts: maps.Clone(d.rollouts),
-		event: events, done: make(chan struct{}), mods: map[string]store.Rev{},
+		events: events, done: make(chan struct{}), mods: map[string]store.Rev{},
 	}
 	var writes []write
 	add := func(key string, record any) { writes = append(writes, write{key, encode(record), d.mods[key]}) }
@@ -85,11 +85,11 @@ func (p *parcel) write(log *Log) {
 	for i, writes := range p.parts {
 		var events []muru.Event
 		if i == len(p.parts)-1 {
-			events = p.event
+			events = p.events
 		}
-		for i, w := range writes {
+		for k, w := range writes {
 			if mod, ok := p.mods[w.key]; ok {
-				writes[i].mod = mod
+				writes[k].mod = mod
 			}
 		}
 		rev, err := log.commit(writes, events)

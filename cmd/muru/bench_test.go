@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"muru/control"
 )
 
 // TestBenchesRun runs the recipes of bench/ as briefly as they can be, so that
@@ -20,7 +22,7 @@ func TestBenchesRun(t *testing.T) {
 			t.Parallel()
 			out, err := runFile(t, "../../bench/"+name, c.args...)
 			if err != nil || !strings.Contains(out, c.want) {
-				t.Fatalf("%s\n%s", errorText(err), out)
+				t.Fatalf("%s\n%s", control.ErrorText(err), out)
 			}
 		})
 	}

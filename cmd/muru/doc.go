@@ -11,7 +11,7 @@
 //	             the order of start and stop, runs, calls and sessions on them
 //	repl         the session with a person
 //	person       streams, signals, what is shown, and what Ctrl-C means
-//	visitortest  visitors, for the tests here and in daemon
+//	visitortest  visitors, waiting and short paths, for the tests here and in daemon
 //
 // daemon and repl do not know each other: a session talks to a muru through
 // an interface of its own, and repl.go here decides whether that is the client

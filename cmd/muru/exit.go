@@ -19,7 +19,7 @@ func report(stderr io.Writer, err error) int {
 		return person.StatusOK
 	}
 	if e, ok := errors.AsType[*person.ExitError](err); !ok || !e.Told {
-		fmt.Fprintln(stderr, "muru: "+errorText(err))
+		fmt.Fprintln(stderr, "muru: "+control.ErrorText(err))
 	}
 	return exitStatus(err)
 }
@@ -52,7 +52,3 @@ func exitStatus(err error) int {
 	}
 	return person.StatusFailed
 }
-
-// errorText renders err as people see it: position, stack, details and the
-// way out.
-func errorText(err error) string { return control.ErrorText(err) }

@@ -32,7 +32,7 @@ type process struct {
 // startMuru starts muru run with a recipe, in a directory of its own.
 func startMuru(t *testing.T, recipe string, flags ...string) *process {
 	t.Helper()
-	dir := shortTempDir(t)
+	dir := visitortest.ShortDir(t)
 	apps, err := filepath.Abs("testdata/apps")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func (p *process) waitFor(pattern string) string {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
 	var found []string
-	if !eventuallyIn(20*time.Second, func() bool { found = re.FindStringSubmatch(p.printed()); return found != nil }) {
+	if !visitortest.Within(20*time.Second, func() bool { found = re.FindStringSubmatch(p.printed()); return found != nil }) {
 		p.t.Fatalf("it does not print %s:\n%s", pattern, p.printed())
 	}
 	return found[len(found)-1]
@@ -150,13 +150,13 @@ print("pids " + " ".join([str(w.pid) for w in workers()]))
 `, "--serve")
 	pids := p.pids()
 	url := p.waitFor(`muru: serving on (http://127.0.0.1:\d+) until interrupted`)
-	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/"); a.Body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(t.Context(), visitortest.NewClient(), url+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("answered %+v", a)
 	}
 	late := make(chan visitortest.Answer)
-	go func() { late <- visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/slow?0.5") }()
-	if !eventuallyIn(5*time.Second, func() bool {
-		return strings.Contains(visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/inside").Body, "1")
+	go func() { late <- visitortest.Visit(t.Context(), visitortest.NewClient(), url+"/slow?0.5") }()
+	if !visitortest.Within(5*time.Second, func() bool {
+		return strings.Contains(visitortest.Visit(t.Context(), visitortest.NewClient(), url+"/inside").Body, "1")
 	}) {
 		t.Error("the slow request is not in the worker")
 	}
@@ -211,7 +211,7 @@ def main():
 // The workers of a killed muru print on into their files.
 func TestWorkersOfAKilledRunPrintOn(t *testing.T) {
 	t.Parallel()
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	p := startMuru(t, `
 deploy("shop", SHOP, workers = 1, env = {"TICK": "yes"})
 print("pids " + " ".join([str(w.pid) for w in workers()]))
@@ -235,7 +235,7 @@ print("pids " + " ".join([str(w.pid) for w in workers()]))
 		return info.Size()
 	}
 	before := size()
-	if !eventuallyIn(5*time.Second, func() bool { return size() > before+20 }) {
+	if !visitortest.Within(5*time.Second, func() bool { return size() > before+20 }) {
 		t.Error("it does not print on")
 	}
 	if syscall.Kill(pid, 0) != nil {
@@ -274,34 +274,13 @@ func (p *process) start() {
 	})
 }
 
-// eventuallyIn waits until ok is true, for at most d.
-func eventuallyIn(d time.Duration, ok func() bool) bool {
-	for end := time.Now().Add(d); !ok(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
-}
-
 func TestTrafficThatIsInterruptedSaysWhatItCounted(t *testing.T) {
 	t.Parallel()
 	stage := serveStage(t)
 	p := &process{t: t, cmd: exec.Command("muru", "traffic", "shop", "--duration", "1h"), lines: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "MURU_CONTROL="+stage.socket)
 	p.start()
-	if !eventuallyIn(10*time.Second, func() bool {
+	if !visitortest.Within(10*time.Second, func() bool {
 		served := stage.value(`any([w.served > 3 for w in workers("shop")])`)
 		return served == "True"
 	}) {

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muru/cmd/muru/visitortest"
+	"muru/control"
 )
 
 // TestEveryRecipeDoesWhatItSays runs, for each recipe but the quickstart
@@ -26,7 +28,7 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 			t.Parallel()
 			out, err := runFile(t, "../../recipes/testdata/"+name)
 			if err != nil {
-				t.Fatalf("%s\n%s", errorText(err), out)
+				t.Fatalf("%s\n%s", control.ErrorText(err), out)
 			}
 		})
 	}
@@ -37,22 +39,6 @@ func TestEveryRecipeDoesWhatItSays(t *testing.T) {
 func runFile(t *testing.T, path string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	err := runRecipe(t.Context(), runFlags{listen: "127.0.0.1:0", state: shortTempDir(t)}, path, args, &out, &out)
+	err := runRecipe(t.Context(), runFlags{listen: "127.0.0.1:0", state: visitortest.ShortDir(t)}, path, args, &out, &out)
 	return out.String(), err
-}
-
-// shortTempDir returns a directory whose path leaves room for the name of a
-// unix socket, which t.TempDir's may not.
-func shortTempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }

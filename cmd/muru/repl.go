@@ -43,23 +43,15 @@ status 1.`,
 	return cmd
 }
 
-// repl finds the muru that serves, or makes one in this process, and holds a
-// session in it.
+// repl holds a session in the muru that serves, or in one in this process.
 func (c *cli) repl(ctx context.Context, flags replFlags, here bool) (err error) {
 	var o repl.Options
 	if o.Dir, err = workingDir(); err != nil {
 		return err
 	}
-	m, err := c.connect(flags.state)
-	if err == nil && !here {
-		o.Muru = m
-		o.State, err = m.State(ctx)
-		// Whoever names a socket does not want to work on an empty muru.
-		if !errors.Is(err, control.ErrNoDaemon) || os.Getenv("MURU_CONTROL") != "" && flags.state == "" {
-			if err != nil {
-				return err
-			}
-			return repl.Run(ctx, &c.Person, o)
+	if !here {
+		if done, err := c.replAttached(ctx, flags.state, o); done || err != nil {
+			return err
 		}
 	}
 	h, err := openHouse(ctx, flags.state, flags.listen)
@@ -76,6 +68,23 @@ func (c *cli) repl(ctx context.Context, flags replFlags, here bool) (err error) 
 		return err
 	}
 	return repl.Run(ctx, &c.Person, o)
+}
+
+// replAttached holds a session in the muru that serves. done is false when none
+// does.
+func (c *cli) replAttached(ctx context.Context, stateDir string, o repl.Options) (done bool, err error) {
+	if o.Muru, err = c.connect(stateDir); err != nil {
+		return false, nil // there is no place where one could serve, and this needs none
+	}
+	o.State, err = o.Muru.State(ctx)
+	socketNamed := stateDir == "" && os.Getenv("MURU_CONTROL") != ""
+	switch {
+	case errors.Is(err, control.ErrNoDaemon) && !socketNamed: // who names one does not want an empty muru
+		return false, nil
+	case err != nil:
+		return true, err
+	}
+	return true, repl.Run(ctx, &c.Person, o)
 }
 
 // openHouse opens a house in this process.

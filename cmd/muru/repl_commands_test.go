@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 func TestREPLCommands(t *testing.T) {
 	t.Parallel()
 	stage := serveStage(t)
-	home := shortTempDir(t)
+	home := visitortest.ShortDir(t)
 	editor := filepath.Join(home, "editor")
 	for name, text := range map[string]string{
 		"editor":  "#!/bin/sh\nsed -i 's/pass/return \"edited\"/; s/one/two/' \"$2\"\n",
@@ -82,7 +84,7 @@ func TestREPLCommands(t *testing.T) {
 
 func TestHelpOfABuiltinIsTheSameHoweverItIsAsked(t *testing.T) {
 	t.Parallel()
-	s := typeAt(t, shortTempDir(t))
+	s := typeAt(t, visitortest.ShortDir(t))
 	s.expect(promptPattern)
 	whole := `(?s)(canary\(\n.*?)muru \S+> \z`
 	s.send("help(canary)\r")
@@ -92,9 +94,9 @@ func TestHelpOfABuiltinIsTheSameHoweverItIsAsked(t *testing.T) {
 		t.Errorf("help(canary) shows\n%s\ncanary? shows\n%s", called, asked)
 	}
 	s.send("canary(")
-	if !eventuallyIn(10*time.Second, func() bool {
+	if !visitortest.Within(10*time.Second, func() bool {
 		s.send("\t")
-		return eventuallyIn(300*time.Millisecond, func() bool { return strings.Contains(s.shown()[s.seen:], "wait = ") })
+		return visitortest.Within(300*time.Millisecond, func() bool { return strings.Contains(s.shown()[s.seen:], "wait = ") })
 	}) {
 		t.Fatalf("it shows\n%s", s.shown())
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 func TestREPLCompletesFromWhatThereIs(t *testing.T) {
@@ -32,9 +34,9 @@ func TestREPLCompletesFromWhatThereIs(t *testing.T) {
 		}
 		want := regexp.MustCompile(`> ` + regexp.QuoteMeta(c.line) + `$`)
 		s.send(strings.TrimSuffix(c.typed, "\t"))
-		if !eventuallyIn(10*time.Second, func() bool {
+		if !visitortest.Within(10*time.Second, func() bool {
 			s.send("\t") // on a busy machine one may be given up
-			return eventuallyIn(300*time.Millisecond, func() bool { return want.MatchString(s.shown()) })
+			return visitortest.Within(300*time.Millisecond, func() bool { return want.MatchString(s.shown()) })
 		}) {
 			t.Fatalf("%q does not become %q, but\n%s", c.typed, c.line, s.shown())
 		}
@@ -44,9 +46,9 @@ func TestREPLCompletesFromWhatThereIs(t *testing.T) {
 	}
 	// Two tabs list, and inside a call show its keywords.
 	s.send("canary(")
-	if !eventuallyIn(10*time.Second, func() bool {
+	if !visitortest.Within(10*time.Second, func() bool {
 		s.send("\t")
-		return eventuallyIn(300*time.Millisecond, func() bool { return strings.Contains(s.shown(), "steps = ") })
+		return visitortest.Within(300*time.Millisecond, func() bool { return strings.Contains(s.shown(), "steps = ") })
 	}) {
 		t.Fatalf("it shows\n%s", s.shown())
 	}
@@ -55,9 +57,9 @@ func TestREPLCompletesFromWhatThereIs(t *testing.T) {
 	// A name of the session, and an indent in a block.
 	s.enter("visitors = 3", `\n`)
 	s.send("visi")
-	if !eventuallyIn(10*time.Second, func() bool {
+	if !visitortest.Within(10*time.Second, func() bool {
 		s.send("\t")
-		return eventuallyIn(300*time.Millisecond, func() bool { return strings.HasSuffix(s.shown(), "visitors") })
+		return visitortest.Within(300*time.Millisecond, func() bool { return strings.HasSuffix(s.shown(), "visitors") })
 	}) {
 		t.Fatalf("it shows\n%s", s.shown())
 	}
@@ -78,7 +80,7 @@ func TestREPLCompletesFromWhatThereIs(t *testing.T) {
 
 func TestPastedTabsDoNotComplete(t *testing.T) {
 	t.Parallel()
-	s := typeAt(t, shortTempDir(t))
+	s := typeAt(t, visitortest.ShortDir(t))
 	s.expect(promptPattern)
 	const block = "def f():\r\tif True:\r\t\treturn 'a\tb'\r\rlen(f()), ord(f().elems()[1]) if False else f() == 'a\\tb'\r"
 	s.send(block)
@@ -101,7 +103,7 @@ func TestPastedTabsDoNotComplete(t *testing.T) {
 
 func TestABlockIsOneHistoryEntry(t *testing.T) {
 	t.Parallel()
-	home := shortTempDir(t)
+	home := visitortest.ShortDir(t)
 	s := typeAt(t, home)
 	s.expect(promptPattern)
 	s.send("for i in [1, 2]:\r\tprint('v%d' % i)\r\r")
@@ -137,7 +139,7 @@ func TestABlockIsOneHistoryEntry(t *testing.T) {
 
 func TestREPLWithoutHistoryGoesOn(t *testing.T) {
 	t.Parallel()
-	home := shortTempDir(t)
+	home := visitortest.ShortDir(t)
 	if err := os.WriteFile(filepath.Join(home, "muru"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

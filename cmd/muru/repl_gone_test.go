@@ -5,16 +5,17 @@ import (
 	"path/filepath"
 	"testing"
 
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 )
 
 func TestREPLOutlivesItsMuru(t *testing.T) {
 	t.Parallel()
 	h := openTestHouse(t)
-	socket := filepath.Join(shortTempDir(t), control.SocketName)
+	socket := filepath.Join(visitortest.ShortDir(t), control.SocketName)
 	serve := func() (stop func()) { return serveAt(t, socket, h.NewRunner()) }
 	stop := serve()
-	s := typeAt(t, shortTempDir(t), "MURU_CONTROL="+socket)
+	s := typeAt(t, visitortest.ShortDir(t), "MURU_CONTROL="+socket)
 	s.expect(`^muru: \w\S*: no apps\. help\(\)`)
 	s.expect(promptPattern)
 	s.enter("x = 1", `\n`)
@@ -34,7 +35,7 @@ func TestCtrlDInAnEmbeddedSessionSaysThatNothingGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := typeAt(t, shortTempDir(t))
+	s := typeAt(t, visitortest.ShortDir(t))
 	s.expect(promptPattern)
 	s.enter(`deploy("shop", "`+shop+`")`, `muru: release shop@r1 is ready and serving`)
 	s.enter(`deploy("shop", "`+shop+`", hold = True)`, `muru: release shop@r2 is ready and held`)
@@ -47,7 +48,7 @@ func TestCtrlDInAnEmbeddedSessionSaysThatNothingGoesOn(t *testing.T) {
 
 func TestCtrlCBetweenPromptsDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
-	s := typeAt(t, shortTempDir(t))
+	s := typeAt(t, visitortest.ShortDir(t))
 	s.expect(promptPattern)
 	for range 30 {
 		s.send("1 + 1\r\x03")

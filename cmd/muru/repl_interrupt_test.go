@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 // watchesCanary types a canary that never ends by itself and waits until it
@@ -43,7 +45,7 @@ func TestREPLInterrupts(t *testing.T) {
 	// A call without a rollout is cancelled; nothing is asked.
 	s.send(`print("be" + "gun") or observe("shop@r1", hold = "1h")` + "\r")
 	s.expect(`\nbegun\n`)
-	eventuallyIn(50*time.Millisecond, func() bool { return false }) // when it observes, nothing shows
+	visitortest.Within(50*time.Millisecond, func() bool { return false }) // when it observes, nothing shows
 	asked := time.Now()
 	s.send("\x03")
 	s.expect(`\^C\ninterrupted at observe\("shop@r1"\) after [\d.]+ m?s\n`)
@@ -87,7 +89,7 @@ func TestREPLInterrupts(t *testing.T) {
 	// A second Ctrl-C leaves it at once.
 	s.send("wait(1)\r")
 	s.expect(`wait\(1\)\n`)
-	if !eventuallyIn(5*time.Second, func() bool { return strings.Contains(s.shown()[s.seen:], "rollout 1 running") }) {
+	if !visitortest.Within(5*time.Second, func() bool { return strings.Contains(s.shown()[s.seen:], "rollout 1 running") }) {
 		t.Error("it shows no progress")
 	}
 	s.send("\x03")
@@ -160,7 +162,7 @@ func TestREPLShowsWhatHappenedMeanwhile(t *testing.T) {
 func TestTwoSessionsAtOnceShareHistoryAndNoNames(t *testing.T) {
 	t.Parallel()
 	stage := serveStage(t)
-	home := shortTempDir(t)
+	home := visitortest.ShortDir(t)
 	a := typeAt(t, home, "MURU_CONTROL="+stage.socket)
 	b := typeAt(t, home, "MURU_CONTROL="+stage.socket)
 	a.expect(promptPattern)

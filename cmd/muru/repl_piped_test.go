@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"muru/cmd/muru/person"
+	"muru/cmd/muru/visitortest"
 )
 
 // pipe runs muru repl with what is piped in.
 func pipe(t *testing.T, in string, env ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	home := shortTempDir(t)
+	home := visitortest.ShortDir(t)
 	cmd := exec.Command("muru", "repl")
 	cmd.Dir = home
 	cmd.Env = append(append(os.Environ(), "TERM=xterm", "MURU_CONTROL=", "XDG_STATE_HOME="+home, "TMPDIR=/tmp"), env...)
@@ -104,7 +105,7 @@ func TestNoEscapeByteWhereNoneIsWanted(t *testing.T) {
 	for name, env := range map[string]string{"a dumb terminal": "TERM=dumb", "no terminal type": "TERM=", "NO_COLOR": "NO_COLOR=1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := typeAt(t, shortTempDir(t), env)
+			s := typeAt(t, visitortest.ShortDir(t), env)
 			s.expect(promptPattern)
 			s.enter("x = 20", `\n`)
 			s.send("if x:\n    x + 1\n")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"muru/cmd/muru/person/persontest"
+	"muru/cmd/muru/visitortest"
 )
 
 // A terminalSession is a muru repl that a test types at.
@@ -109,7 +110,7 @@ func (s *terminalSession) expect(pattern string) string {
 	re := regexp.MustCompile(pattern)
 	var found []int
 	var text string
-	if !eventuallyIn(30*time.Second, func() bool {
+	if !visitortest.Within(30*time.Second, func() bool {
 		text = s.shown()
 		if len(text) < s.seen {
 			return false
@@ -140,9 +141,9 @@ func (s *terminalSession) enter(line, pattern string) string {
 // later than what was typed behind it.
 func (s *terminalSession) answers(word string) {
 	s.t.Helper()
-	if !eventuallyIn(30*time.Second, func() bool {
+	if !visitortest.Within(30*time.Second, func() bool {
 		s.send("\rprint('to' + '" + word + "')\r")
-		return eventuallyIn(time.Second, func() bool { return strings.Contains(s.shown(), "to"+word+"\n") })
+		return visitortest.Within(time.Second, func() bool { return strings.Contains(s.shown(), "to"+word+"\n") })
 	}) {
 		s.t.Fatalf("it shows\n%s", s.shown())
 	}
@@ -167,7 +168,7 @@ func (s *terminalSession) ends(status int) {
 	if mode := s.mode(); mode != s.found {
 		s.t.Errorf("the terminal is left as %+v, it was %+v", mode, s.found)
 	}
-	if !eventuallyIn(5*time.Second, func() bool { // the end of what it wrote may not be read yet
+	if !visitortest.Within(5*time.Second, func() bool { // the end of what it wrote may not be read yet
 		raw := s.raw() // not all that was written: with Ctrl-C the system drops what was not read yet
 		return strings.LastIndex(raw, pasteOn) <= strings.LastIndex(raw, pasteOff)
 	}) {

@@ -11,6 +11,7 @@ import (
 
 	"muru"
 	"muru/cmd/muru/daemon"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 )
 
@@ -25,7 +26,7 @@ type stage struct {
 func serveStage(t *testing.T) *stage {
 	t.Helper()
 	h := openTestHouse(t)
-	s := &stage{t: t, runner: h.NewRunner(), socket: filepath.Join(shortTempDir(t), control.SocketName)}
+	s := &stage{t: t, runner: h.NewRunner(), socket: filepath.Join(visitortest.ShortDir(t), control.SocketName)}
 	t.Cleanup(serveAt(t, s.socket, s.runner))
 	s.must(`deploy("shop", SHOP)`)
 	return s
@@ -34,7 +35,7 @@ func serveStage(t *testing.T) *stage {
 // openTestHouse opens a house on a port of its own and closes it at the end.
 func openTestHouse(t *testing.T) *daemon.House {
 	t.Helper()
-	h, err := openHouse(t.Context(), shortTempDir(t), "127.0.0.1:0")
+	h, err := openHouse(t.Context(), visitortest.ShortDir(t), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,5 +123,5 @@ func (s *stage) hasLiveRollout() bool {
 // typeAt is a session with the muru of the stage.
 func (s *stage) typeAt(t *testing.T, env ...string) *terminalSession {
 	t.Helper()
-	return typeAt(t, shortTempDir(t), append(slices.Clone(env), "MURU_CONTROL="+s.socket)...)
+	return typeAt(t, visitortest.ShortDir(t), append(slices.Clone(env), "MURU_CONTROL="+s.socket)...)
 }

@@ -6,11 +6,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 func TestREPLKeepsNamesAndGoesOnWithBlocks(t *testing.T) {
 	t.Parallel()
-	s := typeAt(t, shortTempDir(t))
+	s := typeAt(t, visitortest.ShortDir(t))
 	s.expect(`^muru: \w\S*: no muru serves, so this process does, on http://127.0.0.1:\d+, until you leave. help\(\) lists the calls, %help the commands, Ctrl-D leaves\n`)
 	s.expect(promptPattern)
 	s.enter("1 + 1", `\n2\n`)
@@ -36,7 +38,7 @@ func TestREPLRestoresTheTerminal(t *testing.T) {
 	t.Parallel()
 	t.Run("after Ctrl-D", func(t *testing.T) {
 		t.Parallel()
-		s := typeAt(t, shortTempDir(t))
+		s := typeAt(t, visitortest.ShortDir(t))
 		s.expect(promptPattern)
 		s.leaves()
 		if !strings.HasSuffix(s.shown(), "> \n") {
@@ -46,7 +48,7 @@ func TestREPLRestoresTheTerminal(t *testing.T) {
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run("after "+sig.String(), func(t *testing.T) {
 			t.Parallel()
-			s := typeAt(t, shortTempDir(t))
+			s := typeAt(t, visitortest.ShortDir(t))
 			s.expect(promptPattern)
 			s.send("half a li")
 			s.expect(`half a li`)
@@ -56,11 +58,11 @@ func TestREPLRestoresTheTerminal(t *testing.T) {
 	}
 	t.Run("while a call works", func(t *testing.T) {
 		t.Parallel()
-		s := typeAt(t, shortTempDir(t))
+		s := typeAt(t, visitortest.ShortDir(t))
 		s.expect(promptPattern)
 		s.send("sleep('1h')\r")
 		s.expect(`\n`)
-		if !eventuallyIn(5*time.Second, func() bool { return s.mode() == s.found }) {
+		if !visitortest.Within(5*time.Second, func() bool { return s.mode() == s.found }) {
 			t.Errorf("the mode is %+v", s.mode())
 		}
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)

@@ -42,7 +42,9 @@ Else, and with --listen or --serve, the edge and the workers live and end with
 this process: when the recipe and the rollouts it started have ended, unless
 --serve keeps them, or with the first Ctrl-C, which takes candidates out of
 traffic. A recipe that fails ends it all, also with --serve: what is to outlive
-a recipe is served by muru serve. Flags of muru stand before FILE, those of the recipe behind it.`,
+a recipe is served by muru serve.
+
+Flags of muru stand before FILE, those of the recipe behind it.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return muru.Errorf(muru.KindUsage, "run needs a recipe").WithHint("muru run recipes/quickstart.star")

@@ -30,7 +30,7 @@ type tightDisk struct {
 // limit on the size of the daemon's files, which changes then have to reach.
 func newTightDisk(t *testing.T) tightDisk {
 	t.Helper()
-	dir := shortTempDir(t)
+	dir := visitortest.ShortDir(t)
 	err := unix.Mount("none", dir, "tmpfs", 0, "size=3m")
 	if errors.Is(err, unix.EPERM) {
 		limited := func(cmd *exec.Cmd) {
@@ -79,7 +79,7 @@ func TestFullDiskRefusesChangesAndTrafficGoesOn(t *testing.T) {
 
 	v := visitortest.Come(t, url+"/", 4, 0, 20*time.Second)
 	before, said, status, share := "", "", 0, 10
-	if !eventuallyIn(60*time.Second, func() bool { // what fits into the file as it is still fits
+	if !visitortest.Within(60*time.Second, func() bool { // what fits into the file as it is still fits
 		before = lasting(t, s.client())
 		share = 21 - share
 		_, said, status = typed(t, s.client(), "split", "shop", fmt.Sprintf("r2=%d", share))
@@ -99,7 +99,7 @@ func TestFullDiskRefusesChangesAndTrafficGoesOn(t *testing.T) {
 		t.Errorf("the events are\n%s", full)
 	}
 	seen := v.Seen("200 hello from shop@r1\n") + v.Seen("200 hello from shop@r2\n")
-	if !eventuallyIn(5*time.Second, func() bool {
+	if !visitortest.Within(5*time.Second, func() bool {
 		return v.Seen("200 hello from shop@r1\n")+v.Seen("200 hello from shop@r2\n") > seen+100
 	}) {
 		t.Error("nothing is served any more")
@@ -113,7 +113,7 @@ func TestFullDiskRefusesChangesAndTrafficGoesOn(t *testing.T) {
 	s.nothingLeft()
 	s = startServe(t, disk.state, nil, "--listen", address)
 	s.url()
-	if !eventuallyIn(10*time.Second, func() bool { return lasting(t, s.client()) == before }) {
+	if !visitortest.Within(10*time.Second, func() bool { return lasting(t, s.client()) == before }) {
 		t.Errorf("after a restart (-before +after):\n%s", cmp.Diff(before, lasting(t, s.client())))
 	}
 	disk.clear()
@@ -121,7 +121,7 @@ func TestFullDiskRefusesChangesAndTrafficGoesOn(t *testing.T) {
 		_, said, status = typed(t, s.client(), "promote", "shop@r2")
 		return status == 0
 	}
-	if !eventuallyIn(10*time.Second, promoted) {
+	if !visitortest.Within(10*time.Second, promoted) {
 		t.Errorf("with room again: status %d: %s", status, said)
 	}
 	s.stop(syscall.SIGTERM)
@@ -143,11 +143,11 @@ func TestFirstStartOnAFullDiskSaysSo(t *testing.T) {
 
 func TestBackupIsAStateFileAndWholeOrNotThere(t *testing.T) {
 	t.Parallel()
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
 	s.url()
 	s.must("deploy", "shop", shopDir(t), "--workers", "1")
-	dir := shortTempDir(t)
+	dir := visitortest.ShortDir(t)
 	file := filepath.Join(dir, "b.db")
 	if said := s.must("backup", file); !regexp.MustCompile(`^muru: the state is in ` + file + `: \d+ bytes\n$`).MatchString(said) {
 		t.Errorf("it says %q", said)
@@ -181,7 +181,7 @@ func TestBackupIsAStateFileAndWholeOrNotThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = startServe(t, state, nil, "--listen", "127.0.0.1:0")
-	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), s.url()+"/"); a.Body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(t.Context(), visitortest.NewClient(), s.url()+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("with the backup it answers %+v; it was %s", a, was)
 	}
 	s.stop(syscall.SIGTERM)

@@ -66,7 +66,7 @@ func writeHistory(t *testing.T, state, upstream string) {
 }
 
 func TestLongHistoryHoldsUpNeitherTheStartNorQuestions(t *testing.T) {
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	if dir, err := os.MkdirTemp("/dev/shm", "mt-"); err == nil { // a thousand deploys wait for the disk
 		state = dir
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -78,7 +78,7 @@ func TestLongHistoryHoldsUpNeitherTheStartNorQuestions(t *testing.T) {
 	began := time.Now()
 	s := startServe(t, state, nil, "--listen", address, "--keep-events", "0", "--keep-releases", "0", "--keep-age", "0")
 	var opened time.Time
-	if !eventuallyIn(20*time.Second, func() bool {
+	if !visitortest.Within(20*time.Second, func() bool {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			return false
@@ -88,7 +88,7 @@ func TestLongHistoryHoldsUpNeitherTheStartNorQuestions(t *testing.T) {
 	}) {
 		t.Fatalf("the listener does not open:\n%s", s.printed())
 	}
-	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), "http://"+address+"/"); a.Body != "hello" {
+	if a := visitortest.Visit(t.Context(), visitortest.NewClient(), "http://"+address+"/"); a.Body != "hello" {
 		t.Errorf("it answers %+v", a)
 	}
 	t.Logf("the listener opens after %v, an answer comes %v later", opened.Sub(began), time.Since(opened))
@@ -123,10 +123,10 @@ func TestLongHistoryHoldsUpNeitherTheStartNorQuestions(t *testing.T) {
 	// The same again with the usual retention: what is too much goes.
 	s = startServe(t, state, nil, "--listen", address)
 	s.url()
-	if !eventuallyIn(20*time.Second, func() bool { return strings.Count(s.must("releases", "shop"), "\n") == 20+2+1 }) {
+	if !visitortest.Within(20*time.Second, func() bool { return strings.Count(s.must("releases", "shop"), "\n") == 20+2+1 }) {
 		t.Errorf("old releases are kept: %d lines", strings.Count(s.must("releases", "shop"), "\n"))
 	}
-	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), "http://"+address+"/"); a.Body != "hello" {
+	if a := visitortest.Visit(t.Context(), visitortest.NewClient(), "http://"+address+"/"); a.Body != "hello" {
 		t.Errorf("it answers %+v", a)
 	}
 	s.stop(syscall.SIGTERM)
@@ -147,7 +147,7 @@ func newHelloServer(t *testing.T) string {
 
 func TestGCRemovesWhatIsPastItsRetentionAndNothingElse(t *testing.T) {
 	t.Parallel()
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0", "--keep-releases", "1", "--keep-events", "10")
 	s.url()
 	shop := shopDir(t)
@@ -155,7 +155,7 @@ func TestGCRemovesWhatIsPastItsRetentionAndNothingElse(t *testing.T) {
 		s.must("deploy", "shop", shop, "--workers", "1")
 	}
 	s.must("deploy", "shop", shop, "--workers", "1", "--hold")
-	if !eventuallyIn(10*time.Second, func() bool { return strings.Count(s.must("events", "--kind", "release.stopped"), "\n") == 2 }) {
+	if !visitortest.Within(10*time.Second, func() bool { return strings.Count(s.must("events", "--kind", "release.stopped"), "\n") == 2 }) {
 		t.Fatalf("the releases are\n%s", s.must("releases", "shop"))
 	}
 	log := filepath.Join(state, "logs", "shop-r1.log")
@@ -182,7 +182,7 @@ func TestGCRemovesWhatIsPastItsRetentionAndNothingElse(t *testing.T) {
 	s.stop(syscall.SIGTERM)
 	s = startServe(t, state, nil, "--listen", strings.TrimPrefix(s.url(), "http://"))
 	s.url()
-	if !eventuallyIn(10*time.Second, func() bool { return lasting(t, s.client()) == before }) {
+	if !visitortest.Within(10*time.Second, func() bool { return lasting(t, s.client()) == before }) {
 		t.Errorf("after a restart it is\n%s\nand was\n%s", lasting(t, s.client()), before)
 	}
 	if _, err := s.client().GC(control.WithCaller(t.Context(), "ana")); err != nil {

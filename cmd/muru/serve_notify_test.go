@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"muru/cmd/muru/visitortest"
 )
 
 func TestWarningsArePostedAsJSON(t *testing.T) {
@@ -28,13 +30,13 @@ func TestWarningsArePostedAsJSON(t *testing.T) {
 		defer mu.Unlock()
 		return slices.Clone(bodies)
 	}
-	s := startServe(t, shortTempDir(t), nil, "--listen", "127.0.0.1:0", "--notify", receiver.URL+"/hook?key=SECRET")
+	s := startServe(t, visitortest.ShortDir(t), nil, "--listen", "127.0.0.1:0", "--notify", receiver.URL+"/hook?key=SECRET")
 	s.url()
 	s.must("deploy", "shop", shopDir(t), "--workers", "1")
 	s.must("deploy", "shop", shopDir(t), "--workers", "1", "--hold")
 	s.must("rollout", "canary", "shop@r2", "--hold", "1h")
 	s.must("rollout", "abort", "shop", "--reason", "lunch")
-	if !eventuallyIn(10*time.Second, func() bool { return len(got()) > 0 }) {
+	if !visitortest.Within(10*time.Second, func() bool { return len(got()) > 0 }) {
 		t.Fatal("nothing is posted")
 	}
 	s.stop(syscall.SIGTERM)
@@ -55,5 +57,5 @@ func TestWarningsArePostedAsJSON(t *testing.T) {
 
 func TestNotifyURLThatIsNone(t *testing.T) {
 	t.Parallel()
-	refused(t, shortTempDir(t), nil, 2, `muru: --notify: "hooks.example/muru" is not a URL\nhint: write it like https://hooks\.example/muru`, "--notify", "hooks.example/muru")
+	refused(t, visitortest.ShortDir(t), nil, 2, `muru: --notify: "hooks.example/muru" is not a URL\nhint: write it like https://hooks\.example/muru`, "--notify", "hooks.example/muru")
 }

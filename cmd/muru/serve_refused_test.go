@@ -27,7 +27,7 @@ func asNobody(t *testing.T) func(*exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := shortTempDir(t)
+	dir := visitortest.ShortDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func refused(t *testing.T, state string, on func(*exec.Cmd), status int, want st
 // deployed is a state directory in which shop@r1 serves once a daemon does.
 func deployed(t *testing.T) (state string) {
 	t.Helper()
-	state = shortTempDir(t)
+	state = visitortest.ShortDir(t)
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
 	s.url()
 	s.must("deploy", "shop", shopDir(t), "--workers", "1")
@@ -75,7 +75,7 @@ func deployed(t *testing.T) (state string) {
 func serves(t *testing.T, state string) {
 	t.Helper()
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
-	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), s.url()+"/"); a.Body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(t.Context(), visitortest.NewClient(), s.url()+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("it answers %+v:\n%s", a, s.printed())
 	}
 	s.stop(syscall.SIGTERM)
@@ -83,7 +83,7 @@ func serves(t *testing.T, state string) {
 
 func TestSecondDaemonIsRefusedAndTheFirstServesOn(t *testing.T) {
 	t.Parallel()
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
 	url := s.url()
 	s.must("deploy", "shop", shopDir(t), "--workers", "1")
@@ -93,14 +93,14 @@ func TestSecondDaemonIsRefusedAndTheFirstServesOn(t *testing.T) {
 	if status := p.status(); status != 4 || p.printed() != "muru: "+state+" is in use by another muru\nhint: name another directory with --state\n" {
 		t.Errorf("on the same state directory: status %d: %s", status, p.printed())
 	}
-	other := shortTempDir(t)
+	other := visitortest.ShortDir(t)
 	refused(t, other, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "MURU_CONTROL="+socket) }, 4,
 		`muru: another muru serves at `+regexp.QuoteMeta(socket)+`\nhint: stop it, or set MURU_CONTROL to another path`)
 	p = startServe(t, other, nil, "--listen", strings.TrimPrefix(url, "http://"))
 	if status := p.status(); status != 4 || !strings.HasSuffix(p.printed(), " is taken: another program listens there\nhint: stop it, or choose another address with --listen\n") {
 		t.Errorf("on the same port: status %d: %s", status, p.printed())
 	}
-	if a := visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/"); a.Body != "hello from shop@r1\n" {
+	if a := visitortest.Visit(t.Context(), visitortest.NewClient(), url+"/"); a.Body != "hello from shop@r1\n" {
 		t.Errorf("then the first answers %+v", a)
 	}
 	s.stop(syscall.SIGTERM)
@@ -142,7 +142,7 @@ func TestPathThatIsTooLongForASocketIsSaidBeforeAnythingStarts(t *testing.T) {
 	long := "/tmp/" + strings.Repeat("long", 30)
 	refused(t, state, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "MURU_CONTROL="+long) }, 2,
 		fmt.Sprintf(`muru: the path of the control socket is too long: %d bytes, at most 107: %s\nhint: a shorter one: .*`, len(long), long))
-	deep := filepath.Join(shortTempDir(t), strings.Repeat("deep", 30))
+	deep := filepath.Join(visitortest.ShortDir(t), strings.Repeat("deep", 30))
 	refused(t, deep, nil, 2, `muru: the path of the state directory is too long: .* has \d+ bytes, and a socket's path at most \d+\nhint: choose a shorter --state`)
 	out, errs, status := typed(t, control.NewClient(long, version), "status")
 	if status != 2 || !strings.HasPrefix(errs, "muru: the path of the control socket is too long: ") {
@@ -153,7 +153,7 @@ func TestPathThatIsTooLongForASocketIsSaidBeforeAnythingStarts(t *testing.T) {
 
 func TestStateDirectoryThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	dir := shortTempDir(t)
+	dir := visitortest.ShortDir(t)
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestWhoMayNotIsToldSo(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root has another user to be
 	}
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
 	s.url()
 	if err := os.Chmod(state, 0o711); err != nil {
@@ -224,7 +224,7 @@ func TestSignalDuringTheStartLosesNothing(t *testing.T) {
 	state := deployed(t)
 	for _, wait := range []time.Duration{0, 30, 60, 90, 120, 200} {
 		s := startServe(t, state, nil, "--listen", "127.0.0.1:0")
-		if !eventuallyIn(5*time.Second, func() bool { return isStarting(state) }) {
+		if !visitortest.Within(5*time.Second, func() bool { return isStarting(state) }) {
 			t.Fatal("it does not start")
 		}
 		<-time.After(wait * time.Millisecond) // where it is then nobody can see from outside

@@ -17,7 +17,7 @@ import (
 // writeSite writes a site's file; SHOP in it is the directory of a release.
 func writeSite(t *testing.T, text string) (path string) {
 	t.Helper()
-	path = filepath.Join(shortTempDir(t), "site.star")
+	path = filepath.Join(visitortest.ShortDir(t), "site.star")
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "SHOP", `"`+shopDir(t)+`"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ app("shop", health = "/up", sticky = "10m")
 deploy("shop", SHOP, workers = 1, env = {"A": "b"}, timeouts = {"hard": "1m"})
 print(str(status("shop").baseline))
 `)
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	for start := range 3 {
 		s := startServe(t, state, nil, "--listen", "127.0.0.1:1", site) // which the site overrides
 		if got := s.url(); got != "http://"+one {
@@ -48,7 +48,7 @@ print(str(status("shop").baseline))
 			t.Errorf("start %d says\n%s", start, s.printed())
 		}
 		for _, address := range []string{one, two} {
-			if a := visitortest.Visit(visitortest.NewClient(), t.Context(), "http://"+address+"/"); a.Body != "hello from shop@r1\n" {
+			if a := visitortest.Visit(t.Context(), visitortest.NewClient(), "http://"+address+"/"); a.Body != "hello from shop@r1\n" {
 				t.Errorf("%s answers %+v", address, a)
 			}
 		}
@@ -87,7 +87,7 @@ func TestSiteFileThatFailsEndsTheDaemon(t *testing.T) {
 
 func TestSystemdIsToldWhenItServesAndWhenItStops(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(shortTempDir(t), "notify")
+	path := filepath.Join(visitortest.ShortDir(t), "notify")
 	systemd, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestSystemdIsToldWhenItServesAndWhenItStops(t *testing.T) {
 		}
 		return string(text[:n])
 	}
-	state, address := shortTempDir(t), freeAddress(t)
+	state, address := visitortest.ShortDir(t), freeAddress(t)
 	s := startServe(t, state, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+path) }, "--listen", address)
 	if got := told(); got != "STATUS=starting what served before" {
 		t.Errorf("first %q", got)
@@ -125,7 +125,7 @@ func TestSystemdIsToldWhenItServesAndWhenItStops(t *testing.T) {
 
 func TestSocketElsewhereIsFoundByItsNameAndByTheStateDirectory(t *testing.T) {
 	t.Parallel()
-	state, socket := shortTempDir(t), filepath.Join(shortTempDir(t), "c")
+	state, socket := visitortest.ShortDir(t), filepath.Join(visitortest.ShortDir(t), "c")
 	elsewhere := func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "MURU_CONTROL="+socket) }
 	s := startServe(t, state, elsewhere, "--listen", "127.0.0.1:0")
 	s.url()

@@ -133,7 +133,7 @@ func shopDir(t *testing.T) string {
 
 func TestDaemonStoppedUnderLoadComesBackAsItWas(t *testing.T) {
 	t.Parallel()
-	state, address := shortTempDir(t), freeAddress(t)
+	state, address := visitortest.ShortDir(t), freeAddress(t)
 	s := startServe(t, state, nil, "--listen", address)
 	url := s.url()
 	shop := shopDir(t)
@@ -151,7 +151,7 @@ func TestDaemonStoppedUnderLoadComesBackAsItWas(t *testing.T) {
 
 	v := visitortest.Come(t, url+"/slow?0.02", 8, 0, 20*time.Second)
 	seenBoth := func() bool { return v.Seen("200 hello from shop@r2\n") > 20 && v.Seen("200 hello from shop@r4\n") > 20 }
-	if !eventuallyIn(10*time.Second, seenBoth) {
+	if !visitortest.Within(10*time.Second, seenBoth) {
 		t.Fatal("the visitors do not see both releases")
 	}
 	s.stop(syscall.SIGTERM)
@@ -161,18 +161,18 @@ func TestDaemonStoppedUnderLoadComesBackAsItWas(t *testing.T) {
 	s = startServe(t, state, nil, "--listen", address)
 	s.url()
 	r := func() string { return lasting(t, s.client()) }
-	if !eventuallyIn(10*time.Second, func() bool { return r() == before }) {
+	if !visitortest.Within(10*time.Second, func() bool { return r() == before }) {
 		t.Errorf("after the restart (-before +after):\n%s", cmp.Diff(before, r()))
 	}
 	v = visitortest.Come(t, url+"/", 8, 0, 20*time.Second)
-	if !eventuallyIn(10*time.Second, seenBoth) {
+	if !visitortest.Within(10*time.Second, seenBoth) {
 		t.Error("the live rollout does not go on")
 	}
 	v.WantOnlyAnswersOf(t, "shop@r2", "shop@r4")
 	for _, held := range []string{"r3", "r1"} { // held and warm ones answer previews
 		var a visitortest.Answer
-		if !eventuallyIn(10*time.Second, func() bool { // they start behind what serves
-			a = visitortest.Visit(visitortest.NewClient(), t.Context(), url+"/", "Muru-Preview: "+held)
+		if !visitortest.Within(10*time.Second, func() bool { // they start behind what serves
+			a = visitortest.Visit(t.Context(), visitortest.NewClient(), url+"/", "Muru-Preview: "+held)
 			return a.Body == "hello from shop@"+held+"\n"
 		}) {
 			t.Errorf("a preview of %s gets %+v", held, a)

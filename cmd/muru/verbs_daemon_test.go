@@ -11,6 +11,7 @@ import (
 
 	"muru"
 	"muru/cmd/muru/daemon"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 	"muru/rollout"
 	"muru/rollout/rollouttest"
@@ -39,7 +40,7 @@ func serveTest(t *testing.T) control.Muru {
 		}
 	}
 	r := daemon.NewRunner(daemon.RunnerOptions{Engine: engine, Events: log, State: t.TempDir()})
-	path := filepath.Join(shortTempDir(t), control.SocketName)
+	path := filepath.Join(visitortest.ShortDir(t), control.SocketName)
 	t.Cleanup(serveAt(t, path, r))
 	return control.NewClient(path, version)
 }

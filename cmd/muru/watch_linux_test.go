@@ -11,6 +11,7 @@ import (
 
 	"muru/cmd/muru/person"
 	"muru/cmd/muru/person/persontest"
+	"muru/cmd/muru/visitortest"
 )
 
 // A screen is a command on a terminal of its own.
@@ -58,7 +59,7 @@ func openScreen(t *testing.T, name string, args ...string) *screen {
 // sees waits until the screen shows a text.
 func (s *screen) sees(text string) {
 	s.t.Helper()
-	eventually(s.t, fmt.Sprintf("%q on the screen", text), func() bool { return strings.Contains(s.text.String(), text) })
+	visitortest.Eventually(s.t, fmt.Sprintf("%q on the screen", text), func() bool { return strings.Contains(s.text.String(), text) })
 }
 
 // types presses keys.
@@ -83,7 +84,7 @@ func (s *screen) ends() (status int, text string) {
 	case <-time.After(10 * time.Second):
 		s.t.Fatalf("it does not end; on the screen:\n%s", s.text.String())
 	}
-	eventually(s.t, "what it was asked", func() bool {
+	visitortest.Eventually(s.t, "what it was asked", func() bool {
 		_, last, _ := strings.Cut(s.text.String(), "asked: ")
 		return strings.HasSuffix(last, "\n")
 	})
@@ -141,7 +142,7 @@ func TestWatchingGoesOnAfterTheQuestionAndCanBeInterruptedAgain(t *testing.T) {
 	s.types("w\n")
 	s.sees(leaveQuestion + "w\r\nworking")
 	s.types(ctrlC)
-	eventually(t, "a second question", func() bool { return strings.Count(s.text.String(), leaveQuestion) == 2 })
+	visitortest.Eventually(t, "a second question", func() bool { return strings.Count(s.text.String(), leaveQuestion) == 2 })
 	s.types("a\n")
 	status, text := s.ends()
 	if status != person.StatusInterrupted || !strings.HasSuffix(text, "muru: run 3 cancelled\nasked: cancel 3\n") {

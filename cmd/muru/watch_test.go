@@ -14,6 +14,7 @@ import (
 
 	"muru"
 	"muru/cmd/muru/person"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 	"muru/control/controltest"
 )
@@ -151,7 +152,7 @@ func TestASignalThatComesFromNoTerminalCancelsOrLeaves(t *testing.T) {
 			}
 			status := make(chan int, 1)
 			go func() { status <- cli.execute(t.Context(), strings.Fields(c.line)) }()
-			eventually(t, "it waits for the rollout", func() bool { return strings.Contains(out.String(), "\n") })
+			visitortest.Eventually(t, "it waits for the rollout", func() bool { return strings.Contains(out.String(), "\n") })
 			cli.Signals.Deliver(c.signal)
 			select {
 			case got := <-status:

@@ -44,8 +44,9 @@ type call struct {
 	reusable bool // the connection is, once the call has ended
 }
 
-// run sends the request and passes on its answer. stale reports that the server closed a reused connection before
-// it can have acted on the request, which may then be sent again.
+// run sends the request and passes on its answer. stale reports that the server
+// closed a reused connection before it can have acted on the request, which may
+// then be sent again.
 func (k *call) run() (stale bool, err error) {
 	if k.hooks.Answer == nil {
 		k.hooks.Answer = k.x.Answer

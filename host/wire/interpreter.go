@@ -105,17 +105,17 @@ func understood(said []byte, env []string) (string, error) {
 		given[name] = value
 	}
 	for name, value := range has {
-		if before, there := given[name]; (!there || before != value) && !managers(name) {
+		if before, there := given[name]; (!there || before != value) && !needless(name) {
 			return "", fmt.Errorf("it sets %s, which %s would miss", name, path)
 		}
 	}
 	return path, nil
 }
 
-// managers reports whether a variable is a version manager's own, or a shell's
-// or Python's, and so of no use to the interpreter. PATH is among them: what
-// they put in front of it leads to the interpreter found.
-func managers(name string) bool {
+// needless reports whether an interpreter can do without a variable: a version
+// manager's own, or a shell's or Python's. PATH is among them: what managers put
+// in front of it leads to the interpreter that was found.
+func needless(name string) bool {
 	switch name {
 	case "PATH", "PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE":
 		return true

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"muru/cmd/muru/visitortest"
+
 	"muru"
 )
 
@@ -93,7 +95,7 @@ func TestClientThatLeavesHarmsNobody(t *testing.T) {
 		})
 	}
 	id := muru.ReleaseID{App: "shop", Number: 1}
-	if !eventuallyIn(5*time.Second, func() bool { n, _, _ := s.host.InFlight(id); return n == 0 }) {
+	if !visitortest.Within(5*time.Second, func() bool { n, _, _ := s.host.InFlight(id); return n == 0 }) {
 		t.Error("requests of clients that left are still in the release")
 	}
 	if c := s.edge.Counts(id); c.ServerErrors != 0 {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"muru/cmd/muru/visitortest"
+
 	"github.com/coder/websocket"
 
 	"muru"
@@ -109,7 +111,7 @@ func TestExternalServerTakesItsShareAndIsTakenOutWhenItIsGone(t *testing.T) {
 	s.fails(`logs("shop@r2")`, `logs: shop@r2 is external: its server keeps its own log`)
 	r := s.candidate(crashesAlone)
 	v := s.come(8, "/", time.Millisecond, 10*time.Second)
-	if !eventuallyIn(10*time.Second, func() bool {
+	if !visitortest.Within(10*time.Second, func() bool {
 		return v.Seen("200 hello from shop@r2\n") > 100 && v.Seen("200 hello from shop@r1\n") > 100
 	}) {
 		t.Errorf("visitors saw %v", v)

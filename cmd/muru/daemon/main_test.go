@@ -3,10 +3,11 @@ package daemon
 import (
 	"context"
 	"flag"
-	"os"
 	"runtime"
 	"strconv"
 	"testing"
+
+	"muru/cmd/muru/visitortest"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -19,26 +20,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"talker": talker})
 }
 
-// shortTempDir returns a directory whose path leaves room for the name of a
-// unix socket, which t.TempDir's may not.
-func shortTempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "mt-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 // openTestHouse opens a house on a port of its own and closes it at the end.
 func openTestHouse(t *testing.T) *House {
 	t.Helper()
-	h, err := Open(t.Context(), Options{State: shortTempDir(t)}, "127.0.0.1:0")
+	h, err := Open(t.Context(), Options{State: visitortest.ShortDir(t)}, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/cmd/muru/visitortest"
 	"muru/rollout"
 )
 
@@ -100,7 +101,7 @@ func TestStormOfEventsEndsNoNotifier(t *testing.T) {
 		events.Append(muru.Event{Kind: "worker.ready", Subject: "shop@r1"})
 	}
 	events.Append(warning("shop@r2"))
-	if !eventuallyIn(10*time.Second, func() bool { return len(r.got()) == 1 }) {
+	if !visitortest.Within(10*time.Second, func() bool { return len(r.got()) == 1 }) {
 		t.Errorf("posted %q", r.got())
 	}
 	stop()

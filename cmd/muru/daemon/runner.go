@@ -50,6 +50,10 @@ type Runner struct {
 	started time.Time
 	host    string
 
+	// beginning holds a value while a run begins, which waits for the disk. mu
+	// is not held meanwhile: a call, which may be a rollback, needs that.
+	beginning chan struct{}
+
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	runs     map[int]*daemonRun
@@ -68,7 +72,7 @@ func NewRunner(o RunnerOptions) *Runner {
 		o.Limits = script.DefaultLimits()
 	}
 	return &Runner{
-		o: o, started: time.Now(), host: host,
+		o: o, started: time.Now(), host: host, beginning: make(chan struct{}, 1),
 		runs: make(map[int]*daemonRun), sessions: make(map[*session]bool),
 	}
 }
@@ -79,6 +83,15 @@ func NewRunner(o RunnerOptions) *Runner {
 func (r *Runner) Close(ctx context.Context) error {
 	r.mu.Lock()
 	r.closed = true
+	r.mu.Unlock()
+	var errs []error
+	select {
+	case r.beginning <- struct{}{}: // what was beginning is among the runs now
+		<-r.beginning
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("wait for a run that begins: %w", context.Cause(ctx)))
+	}
+	r.mu.Lock()
 	var runs []*daemonRun
 	for _, run := range r.runs {
 		runs = append(runs, run)
@@ -91,7 +104,6 @@ func (r *Runner) Close(ctx context.Context) error {
 	for _, run := range runs {
 		run.cancel(control.ErrStopping)
 	}
-	var errs []error
 	for _, run := range runs {
 		errs = append(errs, run.await(ctx))
 	}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"muru"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 	"muru/rollout"
 	"muru/rollout/rollouttest"
@@ -102,17 +103,6 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within 10 s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
-}
-
 func TestACallSaysWhatItReportsOrReturns(t *testing.T) {
 	r := newTestRunner(t)
 	for _, c := range []struct {
@@ -164,7 +154,7 @@ func TestAWatcherThatGoesLeavesItsRolloutAndEndsItsCommand(t *testing.T) {
 			h, done := new(heard), make(chan error, 1)
 			go func() { done <- r.Call(ctx, control.Call{Source: source, Dir: "/"}, h.out) }()
 			isCanary := strings.HasPrefix(source, "canary")
-			eventually(t, "the call has begun", func() bool {
+			visitortest.Eventually(t, "the call has begun", func() bool {
 				lines := h.lines()
 				return slices.Contains(lines, begin) && (!isCanary || len(h.lines(control.KindProgress)) > 0)
 			})
@@ -214,7 +204,7 @@ func TestEventsAreFollowedWithoutAGap(t *testing.T) {
 		r.o.Engine.Report(muru.Event{Kind: muru.AppChanged, Subject: "shop"})
 	}
 	last := must(r.State(t.Context())).LastEvent
-	eventually(t, "the last event", func() bool {
+	visitortest.Eventually(t, "the last event", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(seqs) > 0 && seqs[len(seqs)-1] == last

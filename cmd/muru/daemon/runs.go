@@ -43,32 +43,53 @@ func (r *Runner) StartRun(ctx context.Context, q control.Run) (int, error) {
 	if usage != "" {
 		return 0, muru.Errorf(muru.KindUsage, "%s", usage)
 	}
-	run := &daemonRun{recipe: rec, begun: time.Now()}
-	runCtx, cancel := context.WithCancelCause(context.Background())
-	run.cancel = cancel
+	select {
+	case r.beginning <- struct{}{}:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	defer func() { <-r.beginning }()
+	if err := r.mayBegin(); err != nil {
+		return 0, err
+	}
+	number := r.begin(rec)
+	r.goOn(&daemonRun{recipe: rec, number: number, begun: time.Now()})
+	return number, nil
+}
+
+// mayBegin refuses a run while the runner is closed or has too many.
+func (r *Runner) mayBegin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		cancel(nil)
-		return 0, stopping()
+		return stopping()
 	}
 	if r.working() >= runsAtOnce {
-		cancel(nil)
-		return 0, muru.Errorf(muru.KindRefused, "%d runs go on already", runsAtOnce).
+		return muru.Errorf(muru.KindRefused, "%d runs go on already", runsAtOnce).
 			WithHint("muru runs lists them, muru cancel N ends one")
 	}
-	run.number = r.begin(rec)
+	return nil
+}
+
+// goOn has a run that has begun go on by itself. Close waits for its end.
+func (r *Runner) goOn(run *daemonRun) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	run.cancel = cancel
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed { // while it began
+		cancel(control.ErrStopping)
+	}
 	r.runs[run.number] = run
 	r.forgetRuns()
 	go func() {
 		defer cancel(nil)
 		t := new(talk)
 		t.begin(run.output.add)
-		err := r.run(runCtx, rec, run.number, t, t.call)
+		err := r.run(ctx, run.recipe, run.number, t, t.call)
 		t.end()
 		run.output.end(err, time.Now())
 	}()
-	return run.number, nil
 }
 
 // working counts the runs that go on. r.mu is held.

@@ -1,17 +1,23 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"muru"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 	"muru/rollout"
+	"muru/rollout/rollouttest"
+	"muru/store"
 )
 
 func writeRecipe(t *testing.T, text string) (dir string) {
@@ -76,7 +82,7 @@ func TestARunThatDoesNotCheckStartsNothing(t *testing.T) {
 func TestCancellingARunAbortsItsRollout(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, `def main(): canary("shop@r2", hold = "1h")`)
-	eventually(t, "the rollout is live", func() bool {
+	visitortest.Eventually(t, "the rollout is live", func() bool {
 		ro, err := r.o.Engine.Rollout(1)
 		return err == nil && ro.Live()
 	})
@@ -103,7 +109,7 @@ func TestCancellingARunAbortsItsRollout(t *testing.T) {
 func TestARunEndsAfterTheRolloutsItStarted(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, `def main(): canary("shop@r2", hold = "1h", wait = False)`)
-	eventually(t, "the rollout is live", func() bool {
+	visitortest.Eventually(t, "the rollout is live", func() bool {
 		ro, err := r.o.Engine.Rollout(1)
 		return err == nil && ro.Live()
 	})
@@ -121,7 +127,7 @@ func TestARunEndsAfterTheRolloutsItStarted(t *testing.T) {
 func TestWhatEndsWithTheDaemonLeavesItsRollouts(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, `def main(): canary("shop@r2", hold = "1h")`)
-	eventually(t, "the rollout is live", func() bool {
+	visitortest.Eventually(t, "the rollout is live", func() bool {
 		ro, err := r.o.Engine.Rollout(1)
 		return err == nil && ro.Live()
 	})
@@ -142,7 +148,7 @@ func TestWhatEndsWithTheDaemonLeavesItsRollouts(t *testing.T) {
 func TestOutputOfARunIsBounded(t *testing.T) {
 	r := newTestRunner(t)
 	n := start(t, r, "def main():\n    for i in range(5000):\n        print(i)\n")
-	eventually(t, "it ended", func() bool { return must(r.Runs(t.Context()))[0].Ended != nil })
+	visitortest.Eventually(t, "it ended", func() bool { return must(r.Runs(t.Context()))[0].Ended != nil })
 	h := new(heard)
 	if err := r.Attach(t.Context(), n, h.out); err != nil {
 		t.Fatal(err)
@@ -208,5 +214,60 @@ func TestMoreRunsThanAreGoodForAnybodyAreRefused(t *testing.T) {
 	}
 	if _, err := begin(); err != nil {
 		t.Errorf("when one has ended: %v", err)
+	}
+}
+
+// hangingStore is a disk that hangs while hung has something to wait for.
+type hangingStore struct {
+	store.Store
+	hung  atomic.Pointer[chan struct{}]
+	waits atomic.Int32 // writes that were asked of it then
+}
+
+func (s *hangingStore) Txn(ctx context.Context, cmps []store.Cmp, then, els []store.Op) (store.TxnResult, error) {
+	if hung := s.hung.Load(); hung != nil {
+		s.waits.Add(1)
+		<-*hung
+	}
+	return s.Store.Txn(ctx, cmps, then, els)
+}
+
+func TestARunThatWaitsForTheDiskHoldsUpNoCall(t *testing.T) {
+	bolt, err := store.Open(filepath.Join(t.TempDir(), "muru.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bolt.Close()
+	disk := &hangingStore{Store: bolt}
+	log, err := rollout.OpenLog(t.Context(), disk, rollout.LogOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := rollout.New(rollout.Options{Edge: &rollouttest.Edge{Now: time.Now}, Host: new(rollouttest.Host), Log: log})
+	r := NewRunner(RunnerOptions{Engine: engine, Events: log})
+	defer func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(r.Close(ctx), engine.Close(ctx), log.Close(ctx)); err != nil {
+			t.Error(err)
+		}
+	}()
+	mended := make(chan struct{})
+	disk.hung.Store(&mended)
+	begun := make(chan error, 1)
+	go func() {
+		_, err := r.StartRun(asAna(t), control.Run{File: "r.star", Dir: writeRecipe(t, "print(1)\n")})
+		begun <- err
+	}()
+	visitortest.Eventually(t, "the run begins", func() bool { return len(r.beginning) == 1 && disk.waits.Load() > 0 })
+
+	h := new(heard)
+	if err := r.Call(asAna(t), control.Call{Source: "1 + 1", Dir: t.TempDir()}, h.out); err != nil {
+		t.Error(err)
+	}
+	wantLines(t, h.lines(control.KindValue), "value 2")
+	disk.hung.Store(nil)
+	close(mended)
+	if err := <-begun; err != nil {
+		t.Error(err)
 	}
 }

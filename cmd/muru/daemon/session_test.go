@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 )
 
@@ -42,7 +43,7 @@ func TestAnInterruptedInputKeepsVariablesAndRollout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h, done := new(heard), make(chan error, 1)
 	go func() { done <- s.Eval(ctx, `canary("shop@r2", steps = plan, hold = "1h")`, h.out) }()
-	eventually(t, "progress", func() bool { return len(h.lines(control.KindProgress)) > 0 })
+	visitortest.Eventually(t, "progress", func() bool { return len(h.lines(control.KindProgress)) > 0 })
 	wantLines(t, sayTo(t, s, "1"), "error the session is busy with another input")
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
@@ -68,7 +69,7 @@ func TestClosingASessionCancelsItsInput(t *testing.T) {
 	s := open(t, r)
 	h, done := new(heard), make(chan error, 1)
 	go func() { done <- s.Eval(t.Context(), `sleep("1h")`, h.out) }()
-	eventually(t, "begun", func() bool { return len(h.lines()) > 0 })
+	visitortest.Eventually(t, "begun", func() bool { return len(h.lines()) > 0 })
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ type shieldStage struct {
 
 func newShieldStage(t *testing.T, kind muru.ReleaseKind) *shieldStage {
 	t.Helper()
-	state := shortTempDir(t)
+	state := visitortest.ShortDir(t)
 	h := host.New(host.Options{StateDir: state, Reporter: silent{}})
 	if err := h.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func newShieldStage(t *testing.T, kind muru.ReleaseKind) *shieldStage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := shortTempDir(t)
+	bad := visitortest.ShortDir(t)
 	if err := os.WriteFile(filepath.Join(bad, "app.py"), []byte(failingApp), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestFailuresOfARealReleaseAreShielded(t *testing.T) {
 			for path, status := range waysToFail {
 				for range 3 {
 					began := time.Now()
-					a := visitortest.Visit(http.DefaultClient, t.Context(), s.url+path)
+					a := visitortest.Visit(t.Context(), http.DefaultClient, s.url+path)
 					if a.Err != nil || a.Code >= 500 || a.Body == "r6\n" || time.Since(began) > 3*time.Second {
 						t.Errorf("%s: %+v after %v", path, a, time.Since(began))
 					}
@@ -190,10 +190,10 @@ func TestFailuresOfARealReleaseAreShielded(t *testing.T) {
 					}
 				}
 			}
-			if a := visitortest.Visit(http.DefaultClient, t.Context(), s.url+"/"); a.Code != 200 || a.Body != "r6\n" {
+			if a := visitortest.Visit(t.Context(), http.DefaultClient, s.url+"/"); a.Code != 200 || a.Body != "r6\n" {
 				t.Errorf("what does not fail: %+v", a)
 			}
-			if !eventuallyIn(5*time.Second, func() bool {
+			if !visitortest.Within(5*time.Second, func() bool {
 				requests, streams, _ := s.host.InFlight(muru.ReleaseID{App: "shop", Number: 6})
 				return requests+streams == 0
 			}) {
@@ -214,12 +214,12 @@ func TestARealReleaseGetsShadowCopies(t *testing.T) {
 			}
 			n := 0
 			for path, status := range want {
-				a := visitortest.Visit(http.DefaultClient, t.Context(), s.url+path)
+				a := visitortest.Visit(t.Context(), http.DefaultClient, s.url+path)
 				if a.Err != nil || a.Code >= 500 || a.Body == "r6\n" {
 					t.Errorf("%s: %+v", path, a)
 				}
 				n++
-				if !eventuallyIn(5*time.Second, func() bool { _, both := s.sink.heard(); return len(both) == n }) {
+				if !visitortest.Within(5*time.Second, func() bool { _, both := s.sink.heard(); return len(both) == n }) {
 					t.Fatalf("%s: no pair", path)
 				}
 				_, both := s.sink.heard()
@@ -227,7 +227,7 @@ func TestARealReleaseGetsShadowCopies(t *testing.T) {
 					t.Errorf("%s: %+v", path, p)
 				}
 				busy := s.backends[muru.ReleaseID{App: "shop", Number: 6}].(muru.BusyBackend)
-				if !eventuallyIn(5*time.Second, func() bool { return !busy.Busy() }) {
+				if !visitortest.Within(5*time.Second, func() bool { return !busy.Busy() }) {
 					t.Fatalf("%s: the release is not rid of the copy", path)
 				}
 			}

@@ -29,7 +29,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{House: openTestHouse(t), t: t, dir: shortTempDir(t)}
+	s := &stage{House: openTestHouse(t), t: t, dir: visitortest.ShortDir(t)}
 	s.url = "http://" + s.address
 	s.must(`deploy("shop", SHOP)`)
 	return s
@@ -104,7 +104,7 @@ func (s *stage) serves(release string) {
 // get requests a page as a visitor who was never here; fields are
 // "Name: value".
 func (s *stage) get(path string, fields ...string) visitortest.Answer {
-	return visitortest.Visit(http.DefaultClient, s.t.Context(), s.url+path, fields...)
+	return visitortest.Visit(s.t.Context(), http.DefaultClient, s.url+path, fields...)
 }
 
 // events returns the messages of the events of a kind so far.
@@ -120,7 +120,7 @@ func (s *stage) events(kind string) []string {
 func (s *stage) waitEvent(kind, want string) {
 	s.t.Helper()
 	pattern := regexp.MustCompile(want)
-	if !eventuallyIn(10*time.Second, func() bool {
+	if !visitortest.Within(10*time.Second, func() bool {
 		for _, m := range s.events(kind) {
 			if pattern.MatchString(m) {
 				return true
@@ -149,16 +149,6 @@ func (s *stage) pids(release string) []int {
 // come sends n visitors to a page.
 func (s *stage) come(n int, path string, every, giveUp time.Duration) *visitortest.Visitors {
 	return visitortest.Come(s.t, s.url+path, n, every, giveUp)
-}
-
-// eventuallyIn waits until ok is true, for at most d.
-func eventuallyIn(d time.Duration, ok func() bool) bool {
-	for end := time.Now().Add(d); !ok(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
 }
 
 // on is the stage in a subtest.

@@ -41,7 +41,7 @@ func crashesAlone(req *rollout.CanaryRequest) { req.MinRequests = 1_000_000 }
 // ends waits until a rollout has ended in a state with a message.
 func (s *stage) ends(r muru.Rollout, state muru.RolloutState, message string) {
 	s.t.Helper()
-	ended := eventuallyIn(10*time.Second, func() bool {
+	ended := visitortest.Within(10*time.Second, func() bool {
 		var err error
 		if r, err = s.engine.Rollout(r.Number); err != nil {
 			s.t.Fatal(err)
@@ -59,7 +59,7 @@ func TestNoUserSeesTheWorkerOfACandidateKilled(t *testing.T) {
 	s.must(`deploy("shop", SHOP, hold = True)`)
 	r := s.candidate(crashesAlone)
 	v := s.come(16, "/slow", 0, 10*time.Second)
-	if !eventuallyIn(10*time.Second, func() bool { return v.Seen("200 hello from shop@r2\n") > 20 }) {
+	if !visitortest.Within(10*time.Second, func() bool { return v.Seen("200 hello from shop@r2\n") > 20 }) {
 		t.Fatal("the candidate gets no traffic")
 	}
 	for _, pid := range s.pids("shop@r2") {
@@ -110,8 +110,8 @@ func TestHardTimeoutEndsOneRequestAndItsProcess(t *testing.T) {
 		!regexp.MustCompile(`^504 Gateway Timeout\nreason: hard_timeout\nrequest id: \w{26}\nThe request ran past its time limit.\n$`).MatchString(a.Body) {
 		t.Errorf("answered after %v: %+v", took, a)
 	}
-	s.waitEvent("worker.timeout_killed", `^shop@r2 worker 0 \(pid \d+\) replaced by pid \d+: a request has run for 7\d\d ms, past the hard timeout of 700 ms; at app\.py line \d+ in never, called from app\.py line \d+ in application`)
-	if !eventuallyIn(3*time.Second, func() bool { return syscall.Kill(pid, 0) != nil }) {
+	s.waitEvent("worker.timeout_killed", `^shop@r2 worker 0 \(pid \d+\) replaced by pid \d+: a request has run for ([7-9]\d\d ms|1(\.\d+)? s), past the hard timeout of 700 ms; at app\.py line \d+ in never, called from app\.py line \d+ in application`)
+	if !visitortest.Within(3*time.Second, func() bool { return syscall.Kill(pid, 0) != nil }) {
 		t.Error("its process lives on")
 	}
 	others.WantOnlyGreetings(t)
@@ -142,7 +142,7 @@ func TestRegularsNeverFlipWhileTheShareGrows(t *testing.T) {
 	}
 	awaits := func(message string) {
 		t.Helper()
-		if !eventuallyIn(10*time.Second, func() bool { r, _ = s.engine.Rollout(r.Number); return r.State == muru.AwaitingApproval }) {
+		if !visitortest.Within(10*time.Second, func() bool { r, _ = s.engine.Rollout(r.Number); return r.State == muru.AwaitingApproval }) {
 			t.Fatalf("%s is %s", r, r.State)
 		}
 		if r.Message != message {
@@ -199,7 +199,7 @@ split("shop", {"r2": 50})`)
 		t.Errorf("drained in the grace: %q", warm)
 	}
 	for i, someone := range all {
-		if !eventuallyIn(5*time.Second, func() bool { return someone.release("/") == "shop@r2" }) {
+		if !visitortest.Within(5*time.Second, func() bool { return someone.release("/") == "shop@r2" }) {
 			t.Errorf("regular %d stays for ever", i)
 		}
 	}
@@ -227,7 +227,7 @@ deploy("shop", SHOP, hold = True)`)
 			of2++
 		}
 	}
-	if of2 == 0 || !eventuallyIn(10*time.Second, func() bool { return v.Seen("200 hello from shop@r2\n") > 50 }) {
+	if of2 == 0 || !visitortest.Within(10*time.Second, func() bool { return v.Seen("200 hello from shop@r2\n") > 50 }) {
 		t.Fatal("the candidate gets no traffic")
 	}
 	if _, _, err := s.engine.Abort(t.Context(), rollout.RolloutRequest{Rollout: r.Number, Caller: rollout.Caller{By: "ana"}, Reason: "enough"}); err != nil {
@@ -271,13 +271,13 @@ func TestRollbackIsAtOnceAndWithoutAFailure(t *testing.T) {
 		t.Errorf("to a warm release it takes %v at best", best)
 	}
 	// To a cold one: it is started, and gets traffic when it is ready.
-	if !eventuallyIn(5*time.Second, func() bool { _, err := s.run(`stop("shop@r2")`); return err == nil }) {
+	if !visitortest.Within(5*time.Second, func() bool { _, err := s.run(`stop("shop@r2")`); return err == nil }) {
 		t.Fatal("r2 does not stop")
 	}
 	s.must(`rollback("shop", to = "shop@r2")`)
 	s.serves("shop@r2")
 	before := v.Seen("200 hello from shop@r2\n")
-	if !eventuallyIn(5*time.Second, func() bool { return v.Seen("200 hello from shop@r2\n") > before+20 }) {
+	if !visitortest.Within(5*time.Second, func() bool { return v.Seen("200 hello from shop@r2\n") > before+20 }) {
 		t.Error("r2 gets no traffic")
 	}
 	v.WantOnlyGreetings(t)
@@ -330,7 +330,7 @@ func (s *stage) regulars(n int) []regular {
 // release is which release answers a page.
 func (r regular) release(path string) string {
 	r.s.t.Helper()
-	a := visitortest.Visit(r.client, r.s.t.Context(), r.s.url+path)
+	a := visitortest.Visit(r.s.t.Context(), r.client, r.s.url+path)
 	var release string
 	if _, err := fmt.Sscanf(a.Body, "hello from %s", &release); err != nil || a.Err != nil || a.Code != 200 {
 		r.s.t.Errorf("answered %+v", a)

@@ -72,11 +72,11 @@ func (w *Watch) Leave(rollouts []int) (stays bool, err error) {
 	arrived, giveBack := w.Person.Signals.Take()
 	defer giveBack()
 	live := w.live()
-	where := leftAt(live)
-	if w.Asks != "" { // it may not be left
-		where = strings.ReplaceAll(where, " left ", " is ")
+	verb := "left"
+	if w.Asks != "" {
+		verb = "is" // it may not be left
 	}
-	fmt.Fprintln(w.Person.Stderr, where)
+	fmt.Fprintln(w.Person.Stderr, standing(verb, live))
 	switch w.ask(arrived) {
 	case abortAndCleanUp:
 		return false, w.cleanUp(live, arrived, func(error) {})

@@ -43,7 +43,8 @@ func firstLetters(text string, n int) string {
 	return text
 }
 
-// cutToWidth cuts a line that is too long. It cuts between words: half a number would be read as a number.
+// cutToWidth cuts a line that is too long. It cuts between words: half a number
+// would be read as a number.
 func cutToWidth(line string, width int) string {
 	letters := []rune(line)
 	if len(letters) <= width {

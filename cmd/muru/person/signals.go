@@ -24,13 +24,14 @@ func (e InterruptedError) Error() string {
 
 // Signals are the signals of the person who started this process. At first
 // they end the process's context; somebody who watches a rollout takes them
-// over and decides himself. NewSignals or UntilSignal
-// makes them. They are safe for concurrent use.
+// over and decides. [NewSignals] or [UntilSignal] makes them. They are safe for
+// concurrent use.
 type Signals struct {
-	mu     sync.Mutex
-	taken  chan os.Signal // nil: nobody took them
-	asked  time.Time      // when the first one ended the context
 	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex     // guards what follows
+	taken chan os.Signal // nil: nobody took them
+	asked time.Time      // when the first one ended the context
 }
 
 // sameSignalFor is how long after the first signal another one is taken for

@@ -191,7 +191,7 @@ func (w *Watch) where() string {
 func (w *Watch) leaving(rollouts []control.RolloutInfo) string {
 	switch {
 	case len(rollouts) > 0:
-		return "; " + leftAt(rollouts)
+		return "; " + standing("left", rollouts)
 	case w.Run != 0:
 		return fmt.Sprintf("; run %d goes on", w.Run)
 	}
@@ -209,13 +209,13 @@ func (w *Watch) cancelling(rollouts []control.RolloutInfo) string {
 	return "; aborting " + strings.Join(numbers, ", ")
 }
 
-// leftAt says where rollouts are left.
-func leftAt(rollouts []control.RolloutInfo) string {
-	var left []string
+// standing says where rollouts stand; the verb is "left" or "is".
+func standing(verb string, rollouts []control.RolloutInfo) string {
+	var all []string
 	for _, r := range rollouts {
-		left = append(left, fmt.Sprintf("rollout %d left %s", r.Number, placeOf(r)))
+		all = append(all, fmt.Sprintf("rollout %d %s %s", r.Number, verb, placeOf(r)))
 	}
-	return strings.Join(left, ", ")
+	return strings.Join(all, ", ")
 }
 
 // placeOf says where a live rollout is. Of one that the daemon did not speak
@@ -257,8 +257,10 @@ func (w *Watch) live() []control.RolloutInfo {
 
 // outOfTime is the end of a watch whose time has passed.
 func (w *Watch) outOfTime() error {
+	w.mu.Lock() // the stream may still say something
 	text := fmt.Sprintf("%s did not end within %s", w.call, muru.FormatDuration(w.Limit))
-	if left := leftAt(w.live()); left != "" {
+	w.mu.Unlock()
+	if left := standing("left", w.live()); left != "" {
 		text += "; " + left
 	}
 	return &ExitError{Status: StatusTimeout, Err: muru.Errorf(muru.KindTimeout, "%s", text)}

@@ -1,5 +1,6 @@
 // Package visitortest visits what a muru serves, for tests. What it sends are
-// real requests, and what it counts is what a person would have seen.
+// real requests, and what it counts is what a person would have seen. wait.go
+// has what such tests need beside: time, and a place for sockets.
 package visitortest
 
 import (
@@ -24,7 +25,7 @@ type Answer struct {
 }
 
 // Visit makes a GET; fields are "Name: value".
-func Visit(c *http.Client, ctx context.Context, url string, fields ...string) Answer {
+func Visit(ctx context.Context, c *http.Client, url string, fields ...string) Answer {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return Answer{Err: err}
@@ -72,7 +73,7 @@ func Come(t *testing.T, url string, n int, every, giveUp time.Duration) *Visitor
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				one, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUp)
-				a := Visit(client, one, url)
+				a := Visit(one, client, url)
 				cancel()
 				v.saw(a)
 				if a.Err != nil {
