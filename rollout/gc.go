@@ -74,6 +74,7 @@ func (a *actor) removeReleases(ctx context.Context, keep int) (gone []muru.Relea
 	failed := a.e.log.delete(ctx, ops)
 	a.tell(func() {
 		if failed != nil {
+			a.dirty.unsure = a.dirty.unsure || errors.Is(failed, store.ErrUnknown)
 			a.releases = append(slices.Clone(a.releases), old...)
 			slices.SortFunc(a.releases, func(x, y *release) int { return x.ID.Number - y.ID.Number })
 			a.publish()
@@ -157,6 +158,7 @@ func (a *actor) removeRollout(ctx context.Context, number int) (removed bool, er
 	failed := a.e.log.delete(ctx, []store.Op{store.Del(rolloutKey(number))})
 	a.tell(func() {
 		if failed != nil {
+			a.dirty.unsure = a.dirty.unsure || errors.Is(failed, store.ErrUnknown)
 			a.past[number] = l
 			a.ended = slices.SortedFunc(slices.Values(append(slices.Clip(a.ended), r)), byNumber)
 			a.publish()

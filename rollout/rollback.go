@@ -187,6 +187,9 @@ func (a *actor) goBack(target *release, q RollbackRequest) (report Report, cold 
 			}
 			to.report = a.switchBack(to, q).and(overtaken)
 		})
+		if err != nil {
+			a.changing = nil
+		}
 		return "", coldStart{to, true}, err
 	}
 	if err := mayServe(to); err != nil {

@@ -114,7 +114,7 @@ func (p *parcel) findMods(s store.Store) error {
 		}
 		p.mods[key] = kv.Mod
 	}
-	p.sure = true
+	p.sure = len(p.find) > 0 // a doubt that came since it was made stays
 	return nil
 }
 

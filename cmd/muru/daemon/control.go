@@ -46,11 +46,11 @@ func (s *server) openControl() (err error) {
 			s.log.Error("BUG", "id", b.ID, "in", b.In, "value", fmt.Sprint(b.Value), "stack", string(b.Stack))
 		},
 	})
-	go func() { // ends when control.Close has closed the socket
+	s.serving.Go(func() {
 		if err := s.control.Serve(s.socket); err != nil {
-			s.controlled <- err
+			s.controlled <- err // has room for it
 		}
-	}()
+	})
 	return s.leadToSocket()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	systemd "github.com/coreos/go-systemd/v22/daemon"
@@ -19,6 +20,7 @@ import (
 const (
 	cancelRunsFor   = 20 * time.Second
 	closeControlFor = 5 * time.Second
+	tidyFor         = 5 * time.Second
 )
 
 // ServeOptions are what the daemon serves and where.
@@ -43,6 +45,8 @@ type server struct {
 	endNotify  func()       // ends the notifier
 	restored   bool         // what served before serves again
 	controlled chan error   // why the control API ended
+	serving    sync.WaitGroup
+	tidied     chan struct{} // closed when no old records are removed any more; nil: that has not begun
 }
 
 // Serve is the daemon, from its start to its end: it serves until ctx ends,
@@ -110,6 +114,27 @@ func (s *server) start(ctx context.Context, terminal builtins.Terminal) error {
 
 // wait returns when a signal asks for the end, or serving has ended by itself.
 func (s *server) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	tidied := make(chan struct{})
+	s.tidied = tidied
+	go func() {
+		defer close(tidied)
+		s.keepTidy(ctx)
+	}()
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.served:
+		return fmt.Errorf("serve %s: %w", s.address, err)
+	case err := <-s.controlled:
+		return fmt.Errorf("serve the control socket: %w", err)
+	}
+}
+
+// keepTidy removes what is past its retention until ctx ends. It has a
+// goroutine of its own: on a disk that hangs nobody knows how long it takes.
+func (s *server) keepTidy(ctx context.Context) {
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
 	for {
@@ -119,12 +144,18 @@ func (s *server) wait(ctx context.Context) error {
 		select {
 		case <-tidy.C:
 		case <-ctx.Done():
-			return nil
-		case err := <-s.served:
-			return fmt.Errorf("serve %s: %w", s.address, err)
-		case err := <-s.controlled:
-			return fmt.Errorf("serve the control socket: %w", err)
+			return
 		}
+	}
+}
+
+// awaitTidy waits for the end of keepTidy.
+func (s *server) awaitTidy(ctx context.Context) error {
+	select {
+	case <-s.tidied:
+		return nil
+	case <-ctx.Done():
+		return errors.New("old records are still being removed: the disk may hang")
 	}
 }
 
@@ -154,6 +185,10 @@ func (s *server) stop(ctx context.Context) (cut, err error) {
 	}
 	if s.control != nil {
 		errs = append(errs, step(closeControlFor, s.control.Close))
+		s.serving.Wait() // Close has closed what it serves on
+	}
+	if s.tidied != nil {
+		errs = append(errs, step(tidyFor, s.awaitTidy))
 	}
 	s.endNotify()
 	errs = append(errs, s.unlink(), s.House.Close(ctx))

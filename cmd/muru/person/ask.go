@@ -89,8 +89,8 @@ func (w *Watch) Leave(rollouts []int) (stays bool, err error) {
 func (w *Watch) onTerminal() bool { return IsTerminal(w.Person.Stdin) && IsTerminal(w.Person.Stderr) }
 
 // cleanUp cancels the run, whose stream then ends by itself, or aborts the
-// rollouts that a call waited for. Another signal ends the waiting for it,
-// not the cleaning up.
+// rollouts that a call waited for, one after another. Another signal ends that:
+// what was not asked to end by then goes on.
 func (w *Watch) cleanUp(rollouts []control.RolloutInfo, more <-chan os.Signal, end func(error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpFor)
 	defer cancel()
