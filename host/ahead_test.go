@@ -63,12 +63,12 @@ func TestABodyThatComesSlowlyHoldsNoThread(t *testing.T) {
 				text := strings.Repeat("tea.", size/4)
 				body, slow := postSlowly(t, b, text, int64(len(text)), nil)
 				wantOK(t, do(t.Context(), b, "/hello")) // on the only thread
-				time.AfterFunc(100*time.Millisecond, func() { close(body.goOn) })
+				time.AfterFunc(300*time.Millisecond, func() { close(body.goOn) })
 				wantOK(t, slow.end(t))
 				if slow.text() != text {
 					t.Errorf("%d bytes: %d came back", size, len(slow.text()))
 				}
-				if wait, _ := slow.x.QueueWait(); wait > 80*time.Millisecond {
+				if wait, _ := slow.x.QueueWait(); wait > 250*time.Millisecond {
 					t.Errorf("%d bytes: the client's time counts as queue wait: %v", size, wait)
 				}
 			}
