@@ -170,3 +170,58 @@ func TestApprovalOfOneOfTwoEqualStepsIsNotThatOfTheOther(t *testing.T) {
 		w.expect(1, muru.Promoted, "every step passed its gates")
 	})
 }
+
+// TestStepIsOverWhenTheSlowestOfItsGatesHasJudgedIt, however short its hold:
+// what the others say, or what the slow one said of the step before, is not
+// enough.
+func TestStepIsOverWhenTheSlowestOfItsGatesHasJudgedIt(t *testing.T) {
+	const asks, probes = 4 * time.Second, 5 * time.Second
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary(func(q *CanaryRequest) {
+			q.MinRequests = 1
+			q.Steps = []muru.Step{{Share: 1000, Hold: time.Second}, {Share: 5000, Hold: time.Second}}
+			q.Gates = []muru.Gate{
+				{Name: "p95", Max: muru.TimeOf(time.Second), Ratio: 1},
+				{Name: "probe", Paths: []string{"/"}, Every: probes},
+				{Name: "orders", Kind: muru.GateCheck, Check: func(ctx context.Context, _ muru.Window) (bool, string, error) {
+					return true, "", Sleep(ctx, RealClock{}, asks)
+				}},
+			}
+		})
+		for k := 1; k <= 2; k++ {
+			w.good(100)
+			time.Sleep(asks - time.Second) // three holds
+			if r := w.rollout(1); r.State != muru.Running || r.Step.Number != k {
+				t.Fatalf("%s in %v before a gate has said anything of step %d: %v", r.State, r.Step, k, r.Verdicts)
+			}
+			for r := w.rollout(1); r.Live() && r.Step.Number == k; r = w.rollout(1) {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		w.expect(1, muru.Promoted, "every step passed its gates")
+	})
+}
+
+func TestNoFailureIsARateOfZeroAndNoRequestIsNone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		w.canary()
+		of5xx := func() muru.Verdict {
+			time.Sleep(time.Second)
+			for _, v := range w.rollout(1).Verdicts {
+				if v.Gate == muru.Gate5xx {
+					return v
+				}
+			}
+			return muru.Verdict{}
+		}
+		if v := of5xx(); v.Result != muru.NoDataYet || v.Candidate.IsSet() || v.Baseline.IsSet() {
+			t.Errorf("of nothing it is %s: %s and %s", v.Result, v.Candidate, v.Baseline)
+		}
+		w.good(500)
+		if v := of5xx(); v.Result != muru.Pass || v.Candidate != muru.PercentOf(0) || v.Baseline != muru.PercentOf(0) || v.Requests != 500 {
+			t.Errorf("of 500 requests without a failure it is %s: %s and %s", v.Result, v.Candidate, v.Baseline)
+		}
+	})
+}

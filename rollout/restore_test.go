@@ -484,8 +484,8 @@ func TestThatBothAreBadIsSaidOnceForAStepAlsoAfterARestart(t *testing.T) {
 		w.canary()
 		for n := range 30 {
 			time.Sleep(900 * time.Millisecond)
-			w.edge.Send(rel(1), 2, 503, time.Millisecond)
-			w.edge.Send(rel(1), 18, 200, time.Millisecond)
+			w.edge.Send(rel(1), 9, 503, time.Millisecond) // as many of each as the share says
+			w.edge.Send(rel(1), 81, 200, time.Millisecond)
 			w.edge.Send(rel(2), 1, 503, time.Millisecond)
 			w.edge.Send(rel(2), 9, 200, time.Millisecond)
 			if n == 12 {

@@ -115,8 +115,12 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 	return err.WithHint("%s lists the verbs", strings.Replace(cmd.CommandPath(), "muru", "muru help", 1))
 }
 
-// flagError words what pflag says of a flag.
+// flagError words what pflag says of a flag. Where the verb is none, its flags
+// are not known either, and the verb is what is wrong.
 func flagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return unknownVerb(cmd, words[0])
+	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		cause := bad.Unwrap()
 		return muru.Errorf(muru.KindUsage, "--%s: %w", bad.GetFlag().Name, cause).WithHint("%s", hintOf(cause))

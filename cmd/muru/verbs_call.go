@@ -54,9 +54,9 @@ func (v *command) call(ctx context.Context, m control.Muru) error {
 	return v.printValue(value, lastSay)
 }
 
-// A refusal is what muru refuses a verb with. In a recipe the builtin's name
-// says which of many calls was refused; here it would say once more what the
-// person has just typed.
+// A refusal is what muru refuses a verb with, or why a release does not start.
+// In a recipe the builtin's name says which of many calls that was; here it
+// would say once more what the person has just typed.
 type refusal struct {
 	builtin string
 	err     error
@@ -76,7 +76,7 @@ func (v *command) ended(err error, lastSay string) error {
 	if _, ok := errors.AsType[*person.ExitError](err); ok {
 		return err
 	}
-	if kind == muru.KindRefused {
+	if kind == muru.KindRefused || kind == muru.KindNotReady {
 		return &refusal{builtin: v.spec.Name, err: err}
 	}
 	if !v.wait {
