@@ -104,6 +104,7 @@ func TestResumeReportsTheStepItApproved(t *testing.T) {
 def main():
     def approve():
         wait(lambda: [r for r in rollouts("shop") if r.state == "awaiting_approval"], every = "1s")
+        sleep("1s")  # what watches the canary says only the states it sees
         resume("shop", step = 2)
     parallel([lambda: canary("shop@r2", hold = "30s", approve = "each-step"), approve])
 `)

@@ -311,10 +311,27 @@ func TestExternalServer(t *testing.T) {
 	if a := do(t.Context(), b, "/hello"); !errors.Is(a.Err, muru.ErrWorkerDied) || events.harmed(muru.HarmCrash) != 2 || h.Ready(shop) {
 		t.Errorf("%+v, ready %v", a.Outcome, h.Ready(shop))
 	}
+	do(t.Context(), b, "/hello")
+	if said := diary.String(); strings.Count(said, `msg="external server"`) != 1 {
+		t.Errorf("the daemon's log says it of each request: %s", said)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := httptest.NewUnstartedServer(httpHandler())
+	_ = again.Listener.Close()
+	again.Listener = listener
+	again.Start()
+	wantOK(t, do(t.Context(), b, "/hello"))
+	if !h.Ready(shop) {
+		t.Error("not ready, but it answers again")
+	}
+	again.Close()
 	if _, err := h.Stop(t.Context(), shop); err != nil {
 		t.Error(err)
 	}
-	_, err := h.Start(t.Context(), python(t, func(r *muru.Release) { external(r); r.Timeouts.Ready = 2300 * time.Millisecond }))
+	_, err = h.Start(t.Context(), python(t, func(r *muru.Release) { external(r); r.Timeouts.Ready = 2300 * time.Millisecond }))
 	if muru.KindOf(err) != muru.KindNotReady || err.Error() != address+" is not ready after 2.3s: connection refused" {
 		t.Errorf("start without a server: %v", err)
 	}

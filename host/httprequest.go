@@ -45,6 +45,9 @@ func (r *release) httpOutcome(q *request, s *slot, err, cut error) (cause error,
 	gone, isGone := errors.AsType[*upstream.GoneError](err)
 	switch {
 	case err == nil:
+		if r.plan.Kind == muru.External {
+			r.externalUp()
+		}
 		if cut != nil && !errors.Is(cut, muru.ErrDrainCut) {
 			return cut, false
 		}

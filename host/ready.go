@@ -338,13 +338,33 @@ func dialProblem(err error) string {
 	return err.Error()
 }
 
+// downSaidEvery is how often the log says that an external server does not
+// answer: each request that it fails would push everything else out of it.
+const downSaidEvery = 10 * time.Second
+
 // externalDown counts a request that an external server did not answer.
 func (r *release) externalDown(err error) {
+	now := time.Now()
 	r.mu.Lock()
 	r.down = errors.Is(err, upstream.ErrConnect)
+	r.downUnsaid++
+	failed := r.downUnsaid
+	say := now.Sub(r.downSaid) >= downSaidEvery
+	if say {
+		r.downSaid, r.downUnsaid = now, 0
+	}
 	r.mu.Unlock()
 	r.host.harm(r.id, muru.HarmCrash)
-	r.host.diary.Warn("external server", "release", r.id, "upstream", r.plan.Upstream, "error", err)
+	if say {
+		r.host.diary.Warn("external server", "release", r.id, "upstream", r.plan.Upstream, "requests", failed, "error", err)
+	}
+}
+
+// externalUp notes that the external server answered.
+func (r *release) externalUp() {
+	r.mu.Lock()
+	r.down = false
+	r.mu.Unlock()
 }
 
 // readiness is the answer to the ready path: only its status counts.

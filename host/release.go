@@ -51,6 +51,9 @@ type release struct {
 	seats    []*seat   // by worker number
 	workers  []*worker // all that run, the replaced ones included
 	down     bool      // the external server could not be reached last
+
+	downSaid   time.Time // when the log last said that it does not answer
+	downUnsaid int       // requests it has failed since
 }
 
 // seat is a worker's number and what must be remembered from one process to

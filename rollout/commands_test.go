@@ -155,6 +155,12 @@ func TestRefusalNamesTheLiveRollout(t *testing.T) {
 		if e := err.(*muru.Error); e.Hint != "muru rollout abort shop, or --on-conflict supersede" {
 			t.Errorf("hint %q", e.Hint)
 		}
+		w.deploy(true)
+		_, _, err = w.e.Promote(w.ctx, ReleaseRequest{Caller: ana, Release: rel(3)})
+		expectError(t, err, muru.KindRefused, "shop has rollout 1 live (r2 at 10%): refused")
+		if e := err.(*muru.Error); e.Hint != "muru rollout abort shop" { // promote cannot supersede
+			t.Errorf("hint %q", e.Hint)
+		}
 	})
 }
 

@@ -98,7 +98,7 @@ func (a *actor) deploy(q DeployRequest) (*release, error) {
 				return nil, err
 			}
 		}
-		if err := a.refuseWhileBusy(); err != nil {
+		if err := a.refuseWhileBusy(hintConflict); err != nil {
 			return nil, err
 		}
 	}
@@ -122,10 +122,11 @@ func (a *actor) deploy(q DeployRequest) (*release, error) {
 }
 
 // refuseWhileBusy refuses what would change the split while a rollout is live
-// or a release is about to take all traffic.
-func (a *actor) refuseWhileBusy() error {
+// or a release is about to take all traffic; hint says what helps against a
+// rollout.
+func (a *actor) refuseWhileBusy(hint func(app string) string) error {
 	if a.live != nil {
-		return muru.Errorf(muru.KindRefused, "%s", textLive(a.name, a.live.Rollout)).WithHint("%s", hintLive(a.name))
+		return muru.Errorf(muru.KindRefused, "%s", textLive(a.name, a.live.Rollout)).WithHint("%s", hint(a.name))
 	}
 	if a.changing != nil {
 		return muru.Errorf(muru.KindRefused, "%s is starting and takes all traffic of %s when it is ready: refused", a.changing.ID, a.name)

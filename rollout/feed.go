@@ -107,6 +107,7 @@ const (
 
 type minutePart struct {
 	slot             int64
+	first            time.Time // when the first of its requests ended
 	durations, queue muru.Histogram
 }
 
@@ -133,17 +134,23 @@ func (m *lastMinute) listen(on bool, now time.Time) {
 }
 
 // rate counts the requests of the last minute, or of that part of it in which
-// facts came.
+// facts came. It begins with its first request: an app that nobody has visited
+// until now is not one of few visitors.
 func (m *lastMinute) rate(now time.Time) (requests int, seen time.Duration) {
 	m.mu.Lock()
-	since := m.since
+	listens, first := !m.since.IsZero(), now
+	newest := now.UnixNano() / int64(minuteSlot)
+	for _, p := range m.parts {
+		if p.slot > newest-minuteParts && p.slot <= newest && p.first.Before(first) {
+			first = p.first
+		}
+	}
 	m.mu.Unlock()
-	if since.IsZero() {
+	if !listens {
 		return 0, 0
 	}
 	_, durations, _ := m.sum(now)
-	oldest := (now.UnixNano()/int64(minuteSlot) - minuteParts + 1) * int64(minuteSlot)
-	return durations.Count(), min(now.Sub(since), time.Duration(now.UnixNano()-oldest))
+	return durations.Count(), now.Sub(first)
 }
 
 func (m *lastMinute) done(f muru.Fact) {
@@ -158,7 +165,7 @@ func (m *lastMinute) done(f muru.Fact) {
 		return // over: a stream tells of its head only at its end
 	}
 	if p.slot != slot {
-		*p = minutePart{slot: slot}
+		*p = minutePart{slot: slot, first: f.Arrived.Add(f.Duration)}
 	}
 	p.durations.Observe(f.Duration)
 	p.queue.Observe(f.QueueWait)

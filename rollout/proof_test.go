@@ -155,6 +155,17 @@ func TestStartSaysHowLongAStepNeedsAtThePresentTraffic(t *testing.T) {
 	})
 }
 
+func TestAppThatGetsItsFirstVisitorsIsNotCalledSlow(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.baseAndCandidate()
+		time.Sleep(5 * time.Minute)
+		w.edge.Send(rel(1), 200, 200, time.Millisecond)
+		time.Sleep(time.Second)
+		w.canary()
+		w.expectEvents("rollout.slow")
+	})
+}
+
 func TestBusyAppIsNotCalledSlow(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.baseAndCandidate()

@@ -11,7 +11,7 @@ import (
 // app is under way: it is refused, takes the place of the live rollout, or
 // waits behind it, for which it returns the queued rollout.
 func (a *actor) resolve(q CanaryRequest, gates []muru.Gate) (queued *live, err error) {
-	busy := a.refuseWhileBusy()
+	busy := a.refuseWhileBusy(hintConflict)
 	switch {
 	case busy == nil && (len(a.queue) == 0 || q.OnConflict != ConflictQueue):
 		return nil, nil

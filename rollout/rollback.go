@@ -16,7 +16,8 @@ const rollbackGuard = time.Minute
 // Of an app: a live rollout is aborted, shares set by hand are put back, and
 // that is all; with neither, the app goes back to the release that served
 // before, never to one it was rolled back from. A second rollback of an app
-// within a minute is refused unless it names the release with To.
+// within a minute is refused unless it names the release with To, or something
+// else has been promoted since.
 //
 // Of a release: only if it still serves or is being tried; otherwise nothing
 // happens.
@@ -79,7 +80,7 @@ func (a *actor) rollback(q RollbackRequest) (report Report, to coldStart, err er
 		if share, ok := a.split.Share(target.ID); !a.tries(target.ID) && (!ok || share == 0 && target.State != muru.Serving) {
 			return reportNothingToRollBack(target.ID, a.split.Baseline()), to, nil
 		}
-	} else if ago := a.e.clock.Now().Sub(a.reverted.at); q.To.IsZero() && !a.reverted.at.IsZero() && ago < rollbackGuard {
+	} else if ago := a.e.clock.Now().Sub(a.reverted.at); q.To.IsZero() && a.reverted.to == a.split.Baseline().Number && ago < rollbackGuard {
 		return "", to, muru.Errorf(muru.KindRefused, "%s", textRolledBackAlready(a.name, a.reverted.to, ago, a.reverted.by))
 	}
 	if q.To.IsZero() || a.live != nil {

@@ -60,6 +60,21 @@ func TestRollbackNeverGoesToAReleaseItWasRolledBackFrom(t *testing.T) {
 	})
 }
 
+func TestWhatIsPromotedAfterARollbackCanBeRolledBackAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.deploy(false) // r1
+		w.deploy(false) // r2
+		w.rollback(RollbackRequest{})
+		w.deploy(false) // r3, a mend that is none
+		serving, report, err := w.rollback(RollbackRequest{})
+		if err != nil || serving != rel(1) || report != "shop rolled back from r3 to r1: r1 serves 100%, r3 is kept for inspection" {
+			t.Error(serving, report, err)
+		}
+		_, _, err = w.rollback(RollbackRequest{})
+		expectError(t, err, muru.KindRefused, "shop was rolled back to r1 0 ms ago by ana: name the release with to=")
+	})
+}
+
 func TestRollbackStartsAReleaseThatWasStopped(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.deploy(false)

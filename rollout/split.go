@@ -30,7 +30,7 @@ func (e *Engine) Split(ctx context.Context, q SplitRequest) (muru.App, Report, e
 }
 
 func (a *actor) splitByHand(q SplitRequest) error {
-	if err := a.refuseWhileBusy(); err != nil {
+	if err := a.refuseWhileBusy(hintLive); err != nil {
 		return err
 	}
 	base := a.baseline()
@@ -112,7 +112,7 @@ func (e *Engine) Promote(ctx context.Context, q ReleaseRequest) (muru.Release, R
 
 func (a *actor) promote(r *release, q ReleaseRequest) (Report, error) {
 	if a.live != nil && a.live.Candidate != r.ID {
-		return "", a.refuseWhileBusy()
+		return "", a.refuseWhileBusy(hintLive)
 	}
 	if err := mayServe(r); err != nil {
 		return "", err

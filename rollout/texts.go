@@ -218,9 +218,10 @@ func textLive(app string, r muru.Rollout) string {
 	return fmt.Sprintf("%s has rollout %d live (%s at %s): refused", app, r.Number, r.Candidate.Name(), r.Share)
 }
 
-func hintLive(app string) string {
-	return fmt.Sprintf("muru rollout abort %s, or --on-conflict supersede", app)
-}
+func hintLive(app string) string { return "muru rollout abort " + app }
+
+// hintConflict is the hint of what can take the place of a live rollout.
+func hintConflict(app string) string { return hintLive(app) + ", or --on-conflict supersede" }
 
 func reportRolledBack(from, to muru.ReleaseID) Report {
 	return Report(fmt.Sprintf("%s rolled back from %s to %s: %s serves 100%%, %s is kept for inspection",

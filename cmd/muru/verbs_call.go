@@ -49,7 +49,7 @@ func (v *command) call(ctx context.Context, m control.Muru) error {
 	})
 	value, lastSay := w.Printer.Result()
 	if err != nil {
-		return v.ended(err, lastSay)
+		return v.ended(&hinted{v.spec.Params, err}, lastSay)
 	}
 	return v.printValue(value, lastSay)
 }

@@ -33,7 +33,7 @@ func TestWorkerAnswersAsPEP3333Says(t *testing.T) {
 		{"raises_in_stream", "GET", `200 (-1) ["part"] reset`, "ValueError: in the middle\nclosed\n"},
 		{"exits", "GET", `raised`, "SystemExit: 3"},
 		{"never_starts", "GET", `raised`, "the application did not call start_response"},
-		{"returns_none", "GET", `raised`, "TypeError: 'NoneType' object is not iterable"},
+		{"returns_none", "GET", `raised`, "TypeError: the application returned None, not an iterable of bytes"},
 		{"returns_str", "GET", `raised`, "TypeError: the application's answer must be bytes, not str"},
 		{"starts_twice", "GET", `raised`, "start_response was called twice without exc_info"},
 		{"replaces_head", "GET", `500 X-New=1 (5) ["sorry"]`, ""},

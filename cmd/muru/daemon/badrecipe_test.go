@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muru"
+	"muru/cmd/muru/visitortest"
 	"muru/control"
 )
 
@@ -16,7 +17,7 @@ func TestRecipeThatIsStoppedHarmsNoVisitor(t *testing.T) {
 	s := newStage(t)
 	v := s.come(4, "/", 5*time.Millisecond, 10*time.Second)
 	seen := func() int { return v.Seen("200 hello from shop@r1\n") }
-	eventuallyIn(5*time.Second, func() bool { return seen() > 0 })
+	visitortest.Within(5*time.Second, func() bool { return seen() > 0 })
 	before := seen()
 
 	o := s.runnerOptions()
@@ -34,7 +35,7 @@ func TestRecipeThatIsStoppedHarmsNoVisitor(t *testing.T) {
 	if err := r.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if !eventuallyIn(5*time.Second, func() bool { return seen() > before+20 }) {
+	if !visitortest.Within(5*time.Second, func() bool { return seen() > before+20 }) {
 		t.Errorf("%d visits before it was stopped, %d afterwards", before, seen())
 	}
 	v.WantOnlyGreetings(t)

@@ -148,6 +148,8 @@ class Request:
     def answer_parts(self, iterable, close):
         """Each part goes out as it comes. What completes Content-Length is
         the last one."""
+        if iterable is None:
+            raise TypeError("the application returned None, not an iterable of bytes: is a return missing?")
         for data in iterable:
             if type(data) is not bytes:
                 data = checked(data)
