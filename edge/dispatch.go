@@ -7,15 +7,23 @@ import (
 	"muru"
 )
 
+// maxPicks is how often a release is picked for one request: once more for each
+// release that was taken out while it waited there, say a candidate and then
+// the baseline behind it.
+const maxPicks = 3
+
 // dispatch gives the request to the release it was picked for, and ends it.
 func (q *request) dispatch() {
 	defer q.closeUpgrade()
 	defer q.settleBody()
 	defer q.endInPanic()
 	out := q.do()
-	if errors.Is(out.Err, muru.ErrDraining) && !q.answer.sent && q.answer.shield == nil && !q.clientLeft() {
-		// The release began to leave between our look at the table and its
-		// turn: the table knows a better one by now. Never more than once.
+	for range maxPicks - 1 {
+		if !errors.Is(out.Err, muru.ErrDraining) || q.answer.sent || q.answer.shield != nil || q.clientLeft() {
+			break
+		}
+		// The release left between our look at the table and the request's
+		// turn, or while it waited: the table knows a better one by now.
 		if !q.pickAgain() {
 			return
 		}

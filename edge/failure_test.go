@@ -226,6 +226,26 @@ func TestARequestForAReleaseThatLeavesIsPickedOnceMore(t *testing.T) {
 	}
 }
 
+// A candidate is taken out while a request waits there, and then the baseline.
+func TestARequestIsPickedForAsManyReleasesAsAreTakenOutBehindIt(t *testing.T) {
+	for _, c := range []struct{ leave, status int }{{2, 200}, {3, 503}} {
+		f := newFront(t, Options{})
+		asked := 0
+		f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(ctx context.Context, x *muru.Exchange) muru.Outcome {
+			if asked++; asked <= c.leave {
+				return muru.Outcome{Err: muru.ErrDraining}
+			}
+			return says("r5")(ctx, x)
+		})}))
+		if r := f.get("/"); r.StatusCode != c.status {
+			t.Errorf("%d leave: %s", c.leave, r.Status)
+		}
+		if asked != 3 {
+			t.Errorf("%d leave: %d were asked", c.leave, asked)
+		}
+	}
+}
+
 func TestAnAnswerThatBreaksOffIsACutConnection(t *testing.T) {
 	for _, c := range []struct {
 		what   string

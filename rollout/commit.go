@@ -60,7 +60,11 @@ func (a *actor) commit(c change) error {
 		}
 		return err
 	}
+	var out []*release // of the traffic
 	for _, m := range c.moves {
+		if m.release.State == muru.Serving && m.to == muru.Held {
+			out = append(out, m.release)
+		}
 		m.release.State, m.release.Message = m.to, m.message
 	}
 	l := a.live
@@ -82,6 +86,9 @@ func (a *actor) commit(c change) error {
 	}
 	if c.split != nil || c.moves != nil || c.ended != nil || c.route || c.table {
 		a.swap()
+	}
+	for _, r := range out {
+		a.e.host.Recall(r.ID) // what waits there is served by what serves now
 	}
 	if err := a.save(c, l); err != nil {
 		a.undo()

@@ -36,6 +36,10 @@ type Host interface {
 	// Stop drains and ends a release; from the call on its backend returns
 	// muru.ErrDraining.
 	Stop(ctx context.Context, id muru.ReleaseID) (muru.Drained, error)
+	// Recall gives back the requests that wait for a worker of a release and
+	// were not started, with muru.ErrDraining, so that the edge picks again for
+	// them. It returns at once; the release keeps answering.
+	Recall(id muru.ReleaseID)
 	// InFlight counts what is in the release now.
 	InFlight(id muru.ReleaseID) (requests, streams, websockets int)
 	// Ready reports whether at least one worker can answer.

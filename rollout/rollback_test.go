@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,36 @@ func TestRollbackPutsSharesSetByHandBackFirst(t *testing.T) {
 		}
 		if w.state(3) != muru.Held || w.state(2) != muru.Serving {
 			t.Errorf("r2 is %s, r3 %s", w.state(2), w.state(3))
+		}
+	})
+}
+
+func TestWhatWaitsForAReleaseThatIsTakenOutIsGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var recalled []string
+		w.host.RecallFunc = func(id muru.ReleaseID) {
+			routing, _ := w.edge.Routing("shop")
+			if share, _ := routing.Split.Share(id); share > 0 {
+				t.Errorf("%s is asked while it gets traffic", id)
+			}
+			recalled = append(recalled, id.Name())
+		}
+		w.baseAndCandidate()
+		w.canary()
+		w.good(100)
+		time.Sleep(time.Second)
+		if len(recalled) > 0 {
+			t.Errorf("%v is recalled without a reason", recalled)
+		}
+		w.e.Harm(rel(2), muru.HarmCrash)
+		w.expect(1, muru.RolledBack, "gate failed at 10%: 1 worker crashes and timeout kills, over the limit of 0 (baseline 0)")
+		w.deploy(false) // r1 drains, and answers what waits there
+		time.Sleep(time.Minute)
+		if _, _, err := w.e.Rollback(w.ctx, RollbackRequest{Caller: ana, App: "shop"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(recalled, " "); got != "r2 r3" {
+			t.Errorf("recalled %s, want r2 r3", got)
 		}
 	})
 }

@@ -13,6 +13,7 @@ type Host struct {
 	StartFunc    func(ctx context.Context, r muru.Release) (muru.Backend, error)
 	DrainFunc    func(ctx context.Context, id muru.ReleaseID) (muru.Drained, error)
 	StopFunc     func(ctx context.Context, id muru.ReleaseID) (muru.Drained, error)
+	RecallFunc   func(id muru.ReleaseID)
 	InFlightFunc func(id muru.ReleaseID) (requests, streams, websockets int)
 	ReadyFunc    func(id muru.ReleaseID) bool
 	WorkersFunc  func(id muru.ReleaseID) []muru.Worker
@@ -60,6 +61,13 @@ func (h *Host) Stop(ctx context.Context, id muru.ReleaseID) (muru.Drained, error
 	defer h.mu.Unlock()
 	delete(h.running, id)
 	return d, err
+}
+
+// Recall finds nothing that waits.
+func (h *Host) Recall(id muru.ReleaseID) {
+	if h.RecallFunc != nil {
+		h.RecallFunc(id)
+	}
 }
 
 // InFlight says nothing is in any release.

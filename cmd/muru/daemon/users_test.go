@@ -77,6 +77,26 @@ func TestNoUserSeesTheWorkerOfACandidateKilled(t *testing.T) {
 	}
 }
 
+// Behind requests that hang there is a queue. Whoever stands in it when the
+// candidate is found out is answered by the baseline, and does not hang in its
+// next worker.
+func TestWhoWaitsForAStuckCandidateIsAnsweredByTheBaseline(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.must(`deploy("shop", SHOP, hold = True, env = {"STUCK": "yes"}, workers = 1, threads = 2, timeouts = {"hard": "1s", "queue": "30s"})`)
+	r := s.candidate(crashesAlone)
+	v := s.come(24, "/", 0, 30*time.Second)
+	s.ends(r, muru.RolledBack, `gate failed at 50%: \d worker crashes and timeout kills, over the limit of 0 \(baseline 0\)`)
+	v.Leave()
+	// Those on the two threads have failed or were cut; nobody after them.
+	if c := s.edge.Counts(r2); c.ServerErrors == 0 || c.ServerErrors > 2 {
+		t.Errorf("%d visitors were failed", c.ServerErrors)
+	}
+	for _, pid := range s.pids("shop@r2") { // or the shutdown would wait for it
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
 // Nobody waits for an answer, none ever comes, and there is no hard timeout.
 func TestCandidateThatNeverAnswersIsRolledBack(t *testing.T) {
 	t.Parallel()
