@@ -63,6 +63,7 @@ func (e *Edge) newServer() *http.Server {
 		ErrorLog:          slog.NewLogLogger(e.log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return e.base },
 		ConnContext:       withConn,
+		ConnState:         connState,
 	}
 }
 
@@ -133,8 +134,10 @@ func (e *Edge) Serve() error {
 	flushed := e.access.startFlushing()
 	defer flushed()
 	var group errgroup.Group
+	e.accepting.Add(int64(len(listeners)))
 	for _, l := range listeners {
 		group.Go(func() error {
+			defer e.accepting.Add(-1)
 			err := e.server.Serve(listener{l, e})
 			if !errors.Is(err, http.ErrServerClosed) {
 				e.server.Close() // one lost listener ends them all, rather than half an edge
@@ -147,7 +150,8 @@ func (e *Edge) Serve() error {
 }
 
 // Close has every answer end its connection for a moment (see partingTime),
-// stops listening, closes what is idle, waits for the requests in flight until ctx ends, cuts
+// stops listening, waits for requests of which a part is there, closes what is
+// idle, waits for the requests in flight until ctx ends, cuts
 // the rest and waits a moment for them to go. If anything was cut, it says so
 // in a *muru.Error with ctx's error in its chain. A request whose client has
 // left is not waited for: what ends it is the end of its worker. Its line in
@@ -176,6 +180,7 @@ func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Unlock()
 	if serving {
 		e.part(ctx)
+		e.takeLast(ctx)
 	}
 	down, stop := e.shutdown(ctx)
 	var err error
