@@ -45,6 +45,9 @@ const (
 	settleGrace = 250 * time.Millisecond
 	// cutGrace is how long Close waits for requests it has cut.
 	cutGrace = 2 * time.Second
+	// lastWords is how long an upgraded connection that is cut stays open: its
+	// backend may have to say so in the protocol it speaks, as WebSocket's does.
+	lastWords = 1500 * time.Millisecond
 )
 
 // ErrPortTaken is in the chain of what [Edge.Listen] returns when somebody
