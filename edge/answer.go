@@ -267,7 +267,13 @@ func (a *answer) Upgrade(status int, header []muru.Field) (io.ReadWriteCloser, e
 	}
 	a.upgraded = &upgradedConn{Conn: c, from: buffered.Reader}
 	// Not upgradedConn.Close, which needs the stop that is only being made.
-	a.upgraded.stop = context.AfterFunc(a.q.ctx, func() { c.Close() })
+	a.upgraded.stop = context.AfterFunc(a.q.ctx, func() {
+		if errors.Is(context.Cause(a.q.ctx), muru.ErrDrainCut) {
+			time.AfterFunc(lastWords, func() { c.Close() })
+			return
+		}
+		c.Close()
+	})
 	a.q.headSent(time.Now())
 	if _, err := c.Write(a.upgradeHead(header)); err != nil {
 		a.lost(err)

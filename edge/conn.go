@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"sync/atomic"
@@ -18,13 +19,13 @@ type listener struct {
 }
 
 func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+	c, err := l.accept()
 	if err != nil {
 		return nil, err
 	}
 	for !l.edge.takes() {
 		c.Close()
-		if c, err = l.Listener.Accept(); err != nil {
+		if c, err = l.accept(); err != nil {
 			return nil, err
 		}
 	}
@@ -36,6 +37,27 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	l.edge.conns.Store(ours, nil)
 	return ours, nil
+}
+
+// accept takes the next connection. When the edge is leaving, those that the
+// system has made already are taken, which it would reset when the listener is
+// closed, and then it is http.ErrServerClosed.
+func (l listener) accept() (net.Conn, error) {
+	if !l.edge.leaving.Load() {
+		c, err := l.Listener.Accept()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return c, err
+		}
+	}
+	last, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	if !ok || last.SetDeadline(time.Now().Add(lastCall)) != nil {
+		return nil, http.ErrServerClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, http.ErrServerClosed
+	}
+	return c, nil
 }
 
 // A conn is a client's connection. Each write must be taken within
@@ -61,6 +83,8 @@ type conn struct {
 	// kept: another request may come, as far as its client knows. Not while a
 	// request has no answer's head yet, which is still to say so.
 	kept atomic.Bool
+	// coming: a part of a request's head is there, and not yet all of it.
+	coming atomic.Bool
 	// current is the request that is being answered on it, nil between two.
 	current atomic.Pointer[request]
 	lengths lengthScan // of what was read; whoever may read may use it
@@ -108,7 +132,8 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := c.Conn.Read(p)
-	if n > 0 && !c.heard.Load() {
+	if n > 0 && c.current.Load() == nil && !c.coming.Load() {
+		c.coming.Store(true)
 		c.heard.Store(true)
 	}
 	c.lengths.look(p[:n])
@@ -140,6 +165,14 @@ func (c *conn) Close() error {
 		}
 	}
 	return c.Conn.Close()
+}
+
+// connState hears of a connection when net/http waits for its next request:
+// what was read since the last one was the rest of its body.
+func connState(c net.Conn, state http.ConnState) {
+	if ours, ok := c.(*conn); ok && state == http.StateIdle {
+		ours.coming.Store(false)
+	}
 }
 
 // SetWriteDeadline keeps our deadline where net/http would remove it.

@@ -51,7 +51,10 @@ type Edge struct {
 	conns  sync.Map // *conn: of the clients that are connected
 	// parting: answers end their connections; see partingTime.
 	parting atomic.Bool
-	nobody  *noReleaseStats
+	// leaving: the listeners take what has connected, and then end.
+	leaving   atomic.Bool
+	accepting atomic.Int64 // listeners that have not ended
+	nobody    *noReleaseStats
 
 	bodyGrace time.Duration
 	maxConns  int64

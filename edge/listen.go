@@ -45,6 +45,9 @@ const (
 	settleGrace = 250 * time.Millisecond
 	// cutGrace is how long Close waits for requests it has cut.
 	cutGrace = 2 * time.Second
+	// lastWords is how long an upgraded connection that is cut stays open: its
+	// backend may have to say so in the protocol it speaks, as WebSocket's does.
+	lastWords = 1500 * time.Millisecond
 )
 
 // ErrPortTaken is in the chain of what [Edge.Listen] returns when somebody
@@ -63,6 +66,7 @@ func (e *Edge) newServer() *http.Server {
 		ErrorLog:          slog.NewLogLogger(e.log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return e.base },
 		ConnContext:       withConn,
+		ConnState:         connState,
 	}
 }
 
@@ -133,8 +137,10 @@ func (e *Edge) Serve() error {
 	flushed := e.access.startFlushing()
 	defer flushed()
 	var group errgroup.Group
+	e.accepting.Add(int64(len(listeners)))
 	for _, l := range listeners {
 		group.Go(func() error {
+			defer e.accepting.Add(-1)
 			err := e.server.Serve(listener{l, e})
 			if !errors.Is(err, http.ErrServerClosed) {
 				e.server.Close() // one lost listener ends them all, rather than half an edge
@@ -147,13 +153,14 @@ func (e *Edge) Serve() error {
 }
 
 // Close has every answer end its connection for a moment (see partingTime),
-// stops listening, closes what is idle, waits for the requests in flight until
-// ctx ends, cuts the rest and waits a moment for them to go. If anything was
-// cut, it says so in a *muru.Error with ctx's error in its chain. A request
-// whose client has left is not waited for: what ends it is the end of its
-// worker. Its line in the access log is then still to come; all others are
-// written. Shadow copies are cut when the last client has its answer. Closing
-// again waits for the same end, or for ctx, and returns nil.
+// stops listening, waits for requests of which a part is there, closes what is
+// idle, waits for the requests in flight until ctx ends, cuts the rest and waits
+// a moment for them to go. If anything was cut, it says so in a *muru.Error with
+// ctx's error in its chain. A request whose client has left is not waited for:
+// what ends it is the end of its worker. Its line in the access log is then
+// still to come; all others are written. Shadow copies are cut when the last
+// client has its answer. Closing again waits for the same end, or for ctx, and
+// returns nil.
 func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Lock()
 	again := e.closed
@@ -176,6 +183,7 @@ func (e *Edge) Close(ctx context.Context) error {
 	e.mu.Unlock()
 	if serving {
 		e.part(ctx)
+		e.takeLast(ctx)
 	}
 	down, stop := e.shutdown(ctx)
 	var err error

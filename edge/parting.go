@@ -37,6 +37,53 @@ func (e *Edge) part(ctx context.Context) {
 	}
 }
 
+// lastCall is how long a listener that is to be closed waits for one more
+// connection, and takeTime for the last of many. comingTime is how long Close
+// waits for the rest of requests that have begun to come.
+const (
+	lastCall   = time.Millisecond
+	takeTime   = 200 * time.Millisecond
+	comingTime = 5 * time.Second
+)
+
+// takeLast closes the listeners and waits until no request is on its way in:
+// a connection is new, or has sent a part of a head. net/http's Shutdown does
+// not wait for those; it hangs up on a request whose head it reads afterwards,
+// although its client was taken and is answered otherwise.
+func (e *Edge) takeLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, comingTime)
+	defer cancel()
+	e.leaving.Store(true)
+	for _, l := range e.listeners {
+		if l, ok := l.(interface{ SetDeadline(time.Time) error }); ok {
+			_ = l.SetDeadline(past) // wakes Accept, which looks at leaving
+		}
+		enough := time.AfterFunc(takeTime, func() { l.Close() })
+		defer enough.Stop()
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for e.accepting.Load() > 0 || e.anyComing() {
+		select {
+		case <-tick.C:
+			e.hangUp()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// anyComing reports whether a connection may have a request that we have not
+// heard of yet.
+func (e *Edge) anyComing() (coming bool) {
+	e.conns.Range(func(key, _ any) bool {
+		c := key.(*conn)
+		coming = c.coming.Load() || !c.heard.Load() && time.Since(c.born) < partingTime
+		return !coming
+	})
+	return coming
+}
+
 // hangUp closes connections that have sent nothing for partingTime since they
 // were accepted: browsers open some that they may want later, and net/http's
 // Shutdown waits five seconds for those.

@@ -2,8 +2,10 @@ package edge
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,4 +126,69 @@ func TestNothingConnectedIsNothingToWaitFor(t *testing.T) {
 	if d := <-closeSoon(t, f); d >= partingTime/2 {
 		t.Errorf("closing took %v", d)
 	}
+}
+
+func TestClosingWaitsForTheRestOfAHead(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
+	kept, fresh := f.dial(), f.dial()
+	kept.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	readAll(t, kept.response("GET").Body)
+	for _, c := range []*rawConn{kept, fresh} {
+		c.send("GET / HT")
+	}
+	eventually(t, func() bool { return f.open.Load() == 2 })
+	took := closeSoon(t, f)
+	time.Sleep(partingTime + 200*time.Millisecond)
+	if c, err := net.Dial("tcp", f.address); err == nil {
+		c.Close()
+		t.Error("new connections are taken all the while")
+	}
+	for _, c := range []*rawConn{kept, fresh} {
+		c.send("TP/1.1\r\nHost: a\r\n\r\n")
+		if r := c.response("GET"); !r.Close || readAll(t, r.Body) != "whole" {
+			t.Errorf("%s, closes: %v", r.Status, r.Close)
+		}
+	}
+	if d := <-took; d > comingTime {
+		t.Errorf("closing took %v", d)
+	}
+}
+
+func TestClosingGivesUpOnAHeadThatDoesNotEnd(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
+	f.dial().send("GET / HT")
+	if d := <-closeSoon(t, f); d > partingTime+comingTime+time.Second {
+		t.Errorf("closing took %v", d)
+	}
+}
+
+// Whoever was let in is answered: nobody who connects while the edge closes
+// gets the end of the connection instead.
+func TestNewConnectionsAreAnsweredOrRefusedWhileTheEdgeCloses(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
+	f.dial() // somebody to part from
+	eventually(t, func() bool { return f.open.Load() == 1 })
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for {
+				c, err := net.Dial("tcp", f.address)
+				if err != nil {
+					return // refused: it has closed
+				}
+				_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+				text, lost := io.ReadAll(c)
+				c.Close()
+				if errors.Join(err, lost) == nil && len(text) == 0 { // the system resets what nobody took
+					t.Error("let in and not answered")
+					return
+				}
+			}
+		})
+	}
+	<-closeSoon(t, f)
+	clients.Wait()
 }

@@ -57,6 +57,7 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer e.active.Add(-1)
 	if q.conn != nil {
 		q.conn.kept.Store(false)
+		q.conn.coming.Store(false) // after active was raised, so that takeLast sees one of the two
 		q.last = q.ambiguous()
 		q.conn.current.Store(q)
 		defer q.conn.current.Store(nil)

@@ -358,6 +358,32 @@ func TestAHeadIsNotTheBackendsAnyMoreOnceItIsPassed(t *testing.T) {
 }
 
 // cutWriter is a connection whose request is cut in the moment it is taken over.
+func TestAnUpgradeThatIsCutMaySayGoodbye(t *testing.T) {
+	f := newFront(t, Options{})
+	f.Route(shop(-1, map[int]muru.Backend{5: backendFunc(func(ctx context.Context, x *muru.Exchange) muru.Outcome {
+		conn, err := x.Answer.Upgrade(101, []muru.Field{{Name: "Upgrade", Value: "websocket"}})
+		if err != nil {
+			return muru.Outcome{Err: err}
+		}
+		defer conn.Close()
+		<-ctx.Done()
+		time.Sleep(50 * time.Millisecond)
+		_, _ = io.WriteString(conn, "goodbye")
+		return muru.Outcome{Err: muru.ErrDrainCut}
+	})}))
+	conn := f.dial()
+	conn.send("GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if r := conn.response("GET"); r.StatusCode != 101 {
+		t.Fatal(r.Status)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = f.Close(ctx) // it says that one was cut
+	if text, err := io.ReadAll(conn.r); string(text) != "goodbye" || err != nil {
+		t.Errorf("told %q, %v", text, err)
+	}
+}
+
 type cutWriter struct {
 	http.ResponseWriter
 	cut  context.CancelFunc

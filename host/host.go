@@ -43,11 +43,11 @@ type Host struct {
 	freePort     func() (int, error)
 	startProcess func(argv, env []string, dir string, out *os.File) (*process, error)
 
-	runtime   wire.Runtime
-	listener  *wire.Listener
-	followers followers
-	cancel    context.CancelFunc
-	tasks     sync.WaitGroup
+	installing sync.Mutex // held while the worker's runtime is written: two would take it from each other's workers
+	listener   *wire.Listener
+	followers  followers
+	cancel     context.CancelFunc
+	tasks      sync.WaitGroup
 
 	mu       sync.Mutex // guards all below
 	open     bool
@@ -108,14 +108,27 @@ func (h *Host) Open(ctx context.Context) (err error) {
 	if err := endLeftovers(filepath.Join(h.stateDir, "run")); err != nil {
 		return err
 	}
-	if h.runtime, err = wire.Install(filepath.Join(h.stateDir, "runtime")); err != nil {
-		return fmt.Errorf("write the worker's runtime: %w", err)
+	if _, err := h.installRuntime(); err != nil {
+		return err
 	}
 	if h.listener, err = wire.Listen(h.socket, h.diary); err != nil {
 		return err
 	}
 	h.run()
 	return nil
+}
+
+// installRuntime writes the worker's runtime, unless it is there. It is called
+// before each start of a worker: without it none would start again when the
+// directory was removed under us, as cleaners of /tmp do.
+func (h *Host) installRuntime() (wire.Runtime, error) {
+	h.installing.Lock()
+	defer h.installing.Unlock()
+	runtime, err := wire.Install(filepath.Join(h.stateDir, "runtime"))
+	if err != nil {
+		return runtime, fmt.Errorf("write the worker's runtime: %w", err)
+	}
+	return runtime, nil
 }
 
 // run starts what the host does by itself.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,4 +206,19 @@ func TestAStartIsGivenUpWhileAnExternalServerIsAsked(t *testing.T) {
 	case <-time.After(longWait):
 		t.Error("it goes on waiting for an answer")
 	}
+}
+
+func TestWorkersStartWhenTheRuntimeWasRemoved(t *testing.T) {
+	h, events := newHost(t, Options{Backoff: 10 * time.Millisecond})
+	b := start(t, h, python(t, func(r *muru.Release) { r.Workers, r.Timeouts.Queue = 2, longWait }))
+	if err := os.RemoveAll(filepath.Join(h.stateDir, "runtime")); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range h.Workers(shop) {
+		if err := syscall.Kill(w.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events.wait(t, muru.WorkerCrashed, "")
+	wantOK(t, begin(t.Context(), b, "/orders/1").end(t))
 }

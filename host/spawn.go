@@ -111,11 +111,15 @@ func (w *worker) commandLine() (argv, env []string, err error) {
 		if err := r.host.listener.Renew(); err != nil {
 			return nil, nil, err
 		}
+		runtime, err := r.host.installRuntime()
+		if err != nil {
+			return nil, nil, err
+		}
 		python, err := r.python(env)
 		if err != nil {
 			return nil, nil, err
 		}
-		argv, own := r.host.runtime.Command(wire.Spec{
+		argv, own := runtime.Command(wire.Spec{
 			Release: r.id, Worker: w.number, Workers: r.plan.Workers, Threads: r.plan.Threads,
 			Source: r.plan.Source, Entry: r.plan.Entry, Socket: r.host.socket, Token: w.token,
 			StacksFile: w.files.stacks, Orphan: r.host.orphan, Python: python,
