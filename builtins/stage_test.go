@@ -170,7 +170,8 @@ func (s *stage) value(expr string) starlark.Value {
 }
 
 // visitors send requests to shop until the test ends: the candidate answers
-// with its status, the baseline with 200.
+// with its status, the baseline with 200. The baseline comes first: any of the
+// candidate's failures may be the one that decides.
 func (s *stage) visitors(candidate int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -179,11 +180,11 @@ func (s *stage) visitors(candidate int) {
 		defer close(done)
 		for ctx.Err() == nil {
 			a, err := s.engine.AppNamed("shop")
-			if err == nil && a.Candidate != 0 {
-				s.edge.Send(muru.ReleaseID{App: "shop", Number: a.Candidate}, 10, candidate, 20*time.Millisecond)
-			}
 			if err == nil && a.Baseline != 0 {
 				s.edge.Send(muru.ReleaseID{App: "shop", Number: a.Baseline}, 10, 200, 20*time.Millisecond)
+			}
+			if err == nil && a.Candidate != 0 {
+				s.edge.Send(muru.ReleaseID{App: "shop", Number: a.Candidate}, 10, candidate, 20*time.Millisecond)
 			}
 			_ = rollout.Sleep(ctx, s.clock, time.Second)
 		}
