@@ -174,7 +174,7 @@ var txnCases = []testCase{
 	{"ValuesAreTheCallersOwn", func(e *env) {
 		value := []byte("one")
 		e.do(store.Put(e.key("a"), value, 0))
-		copy(value, "xxx")
+		copy(value, "new")
 		kv, _, err := e.s.Get(e.ctx, e.key("a"))
 		e.must(err)
 		copy(kv.Value, "yyy")
