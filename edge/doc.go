@@ -13,7 +13,8 @@
 // tells the judge of a request and its copy together, marks.go finds the
 // answer fields that a judge counts. The client's side is conn.go and body.go:
 // pace.go ends bodies that trickle, ambiguous.go connections that could be read
-// in two ways, and parting.go is how they all end when the edge closes.
+// in two ways, and parting.go is how they all end when the edge closes. listen.go
+// takes addresses, and canlisten.go tries them.
 //
 // Who owns what: an [Edge] owns the routing table, the counters and the
 // goroutines of shadow copies, which its Close ends; nothing else. The table is

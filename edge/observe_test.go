@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -122,6 +123,61 @@ func TestListeningOnATakenPortSaysSo(t *testing.T) {
 		if e, ok := errors.AsType[*muru.Error](err); !ok || e.Hint == "" {
 			t.Errorf("%q: %v", address, err)
 		}
+	}
+}
+
+func TestCanListenSaysWhatListenWould(t *testing.T) {
+	f := newFront(t, Options{})
+	for _, address := range []string{f.address, "8080", "127.0.0.1:99999", "300.0.0.1:1", "192.0.2.1:8080"} {
+		_, want := New(Options{}).Listen(t.Context(), address)
+		got := CanListen(t.Context(), address)
+		if got == nil || want == nil || got.Error() != want.Error() {
+			t.Errorf("%q: %v, want %v", address, got, want)
+		}
+	}
+	_, port, _ := net.SplitHostPort(f.address)
+	if err := CanListen(t.Context(), ":"+port); !errors.Is(err, ErrPortTaken) {
+		t.Errorf("everywhere: %v", err)
+	}
+	for _, address := range []string{"127.0.0.1:0", "localhost:0", ":0", "0.0.0.0:0"} {
+		if err := CanListen(t.Context(), address); err != nil {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
+func TestNobodyIsConnectedWhileAnAddressIsTried(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	stop, tried := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(tried)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := CanListen(t.Context(), address); err != nil {
+					tried <- err
+					return
+				}
+			}
+		}
+	}()
+	for range 300 {
+		if c, err := net.Dial("tcp", address); err == nil && c.LocalAddr().String() != address { // or it met itself
+			c.Close()
+			t.Error("somebody was let in")
+			break
+		}
+	}
+	close(stop)
+	if err := <-tried; err != nil {
+		t.Error(err)
 	}
 }
 

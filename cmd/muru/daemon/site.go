@@ -47,12 +47,10 @@ func (s *server) checkFirst(ctx context.Context) error {
 	if s.o.Site != "" {
 		return nil // only the file knows the addresses
 	}
-	trial := edge.New(edge.Options{})
 	for _, address := range s.o.Listen {
-		if _, err := trial.Listen(ctx, address); err != nil {
-			_ = trial.Close(ctx) // what matters is why it cannot listen
+		if err := edge.CanListen(ctx, address); err != nil {
 			return err
 		}
 	}
-	return trial.Close(ctx)
+	return nil
 }
