@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,9 +127,18 @@ func TestDumpOfAProcessThatIsSilentEnds(t *testing.T) {
 
 func TestStacksEndWithTheConnection(t *testing.T) {
 	w := start(t, "basic:hello")
-	if err := w.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	pid := w.cmd.Process.Pid
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// Each thread stops when it is next looked at by the system.
+	eventually(t, "all threads to stop", func() bool {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return len(tasks) > 0 && !slices.ContainsFunc(tasks, func(task string) bool {
+			stat, _ := os.ReadFile(task)
+			return !strings.Contains(string(stat), ") T ")
+		})
+	})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := w.control.Stacks(context.Background())
