@@ -84,6 +84,7 @@ func TestKeptConnectionsEndWithTheirNextAnswerWhenTheEdgeCloses(t *testing.T) {
 }
 
 func TestClosingWaitsForSilentConnectionsOnlyAMoment(t *testing.T) {
+	t.Parallel()
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
 	conn := f.dial()
@@ -99,6 +100,7 @@ func TestClosingWaitsForSilentConnectionsOnlyAMoment(t *testing.T) {
 }
 
 func TestClosingDoesNotWaitForConnectionsThatNeverSaidAnything(t *testing.T) {
+	t.Parallel()
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
 	silent := f.dial()
@@ -129,6 +131,7 @@ func TestNothingConnectedIsNothingToWaitFor(t *testing.T) {
 }
 
 func TestClosingWaitsForTheRestOfAHead(t *testing.T) {
+	t.Parallel()
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
 	kept, fresh := f.dial(), f.dial()
@@ -156,6 +159,7 @@ func TestClosingWaitsForTheRestOfAHead(t *testing.T) {
 }
 
 func TestClosingGivesUpOnAHeadThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
 	f.dial().send("GET / HT")
@@ -167,6 +171,7 @@ func TestClosingGivesUpOnAHeadThatDoesNotEnd(t *testing.T) {
 // Whoever was let in is answered: nobody who connects while the edge closes
 // gets the end of the connection instead.
 func TestNewConnectionsAreAnsweredOrRefusedWhileTheEdgeCloses(t *testing.T) {
+	t.Parallel()
 	f := newFront(t, Options{})
 	f.Route(shop(-1, map[int]muru.Backend{5: says("whole")}))
 	f.dial() // somebody to part from

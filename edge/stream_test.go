@@ -280,6 +280,7 @@ func TestWhatIsNoUpgradeIsNone(t *testing.T) {
 }
 
 func TestAnIdleUpgradeIsCutWhenTheEdgeCloses(t *testing.T) {
+	t.Parallel()
 	e := New(Options{})
 	addr, err := e.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
