@@ -172,6 +172,25 @@ func TestWorkerWithoutADaemonPrintsOnAndEndsItself(t *testing.T) {
 	}
 }
 
+// A daemon that is killed while it stops its workers kills none of them.
+func TestWorkerThatWasToldToEndEndsWithoutADaemonToo(t *testing.T) {
+	w := start(t, "basic:waits_for_file", orphan(300*time.Millisecond))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.exchange(request("GET", filepath.Join(w.dir, "never")), new(answer))
+	}()
+	w.waitOutput("waiting\n")
+	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.daemon.stop()
+	if status := w.waitExit(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	receiveClosed(t, done, "the request to end")
+}
+
 func TestWorkerThatNoDaemonKnowsEndsItself(t *testing.T) {
 	w := start(t, "basic:hello", orphan(500*time.Millisecond))
 	w.daemon.stop()

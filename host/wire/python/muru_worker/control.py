@@ -36,7 +36,9 @@ class Control:
             self.connection.drop()
             if self.connection.lasted():
                 alone = time.monotonic()
-        if not self.settings.stopping:
+        if self.settings.stopping:
+            self.outlived()
+        else:
             self.orphaned()
 
     def connect(self, limit):
@@ -52,6 +54,13 @@ class Control:
             elif command == "exit":
                 flush()
                 os._exit(0)
+
+    def outlived(self):
+        """The daemon told the worker to end and is gone: nobody will kill it
+        if a request of it never ends."""
+        time.sleep(self.settings.orphan)
+        flush()
+        os._exit(0)
 
     def orphaned(self):
         sys.stderr.write("muru worker: no daemon came for %g s, ending\n" % self.settings.orphan)
